@@ -22,6 +22,24 @@ const noFilter = { like: {}, any: undefined, number: 0 }
 const twoPartitions = [plainItem, { ...plainItem, partition: 'p' }]
 
 const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> = {
+  'deliver-cancelled-messages': {
+    lines: [
+      ['push', [plainItem, plainItem]],
+      ['subscribe', { place: { queue: 'a', group: '__QUEUE_MODE__' }, from: 'all' }],
+      ['cancel', { index: 2 }],
+      ['pop', { ...anyPop, batch: 1, partitions: 1 }],
+    ],
+    says: /gave __QUEUE_MODE__ 1; it should get the first of 2/,
+  },
+  'hold-a-lane-for-a-cancelled-message': {
+    lines: [
+      ['push', [plainItem]],
+      ['pop', anyPop],
+      ['ack', { ...giveBack, ending: { status: 'retry', delayMs: 60_000 } }],
+      ['cancel', { index: 1 }],
+    ],
+    says: /the tables have in addition:\s+pending .* 1 after 0/,
+  },
   'lose-a-released-letter': {
     lines: [
       ['push', [plainItem]],

@@ -11,6 +11,29 @@ export interface ModelBug {
 
 export const modelBugs: readonly ModelBug[] = [
   {
+    name: 'deliver-cancelled-messages',
+    does: 'a pop on the short path does not notice that a message was cancelled',
+    replaces: [
+      {
+        file: 'migrations/functions/pop/pop.sql',
+        find: `      and p.options_until <= greatest(l.next, p.tail)  -- the general form skips cancelled messages
+`,
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'hold-a-lane-for-a-cancelled-message',
+    does: 'a failed message that is cancelled still holds its lane, and is tried again',
+    replaces: [
+      {
+        file: 'migrations/functions/messages/cancel.sql',
+        find: `delete from rouse.redeliveries r where r.partition_id = v_message.partition_id and r.seq = v_message.seq returning r.group_id`,
+        put: `select r.group_id from rouse.redeliveries r where false`,
+      },
+    ],
+  },
+  {
     name: 'lose-a-released-letter',
     does: 'a redriven message that is released after retention is never delivered again',
     replaces: [

@@ -90,6 +90,7 @@ const query = `
   from place join rouse.groups g on g.queue_id = place.queue_id
   join rouse.lanes l on l.partition_id = place.id and l.group_id = g.id
   cross join lateral generate_series(greatest(l.next, place.tail), place.head - 1) s
+  where not rouse.is_cancelled(place.id, s)
   union all
   select 'pending', queue, partition, g.name, r.seq,
     'pending ' || place.name || ' ' || g.name || ' ' || r.seq || ' after ' || r.attempt
@@ -145,6 +146,9 @@ const tables = [
   'dead_letters',
   'attempts',
   'dedup',
+  'message_ids',
+  'message_options',
+  'cancelled',
   'removals',
   'schedules',
 ]

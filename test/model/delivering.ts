@@ -65,7 +65,9 @@ export function offerOf(world: World, queue: Queue, partition: Partition, group:
   )
   return {
     messages,
-    least: isUncertain ? 0 : Math.min(allowedMax, runLength(messages, mustShareLease)),
+    least: isUncertain
+      ? 0
+      : Math.min(allowedMax, mostAtOnce(partition), runLength(messages, mustShareLease)),
     most: Math.min(allowedMax, runLength(messages, mayShareLease)),
   }
 }
@@ -82,6 +84,11 @@ function laneRoomOf(world: World, queue: Queue, partition: Partition, group: str
   )
   const held = leases.reduce((sum, { left }) => sum + left.size, 0)
   return Math.max(0, maxInFlightPerPartition - (isOrdered(queue.options, partition) ? 0 : held))
+}
+
+/** A pop takes a range of seqs, and returns fewer messages if some of them are cancelled. */
+function mostAtOnce({ log }: Partition): number {
+  return [...log.values()].some(({ isCancelled }) => isCancelled) ? 1 : Infinity
 }
 
 /** The messages to redeliver that are not too old, by seq. */

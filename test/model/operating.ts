@@ -8,6 +8,7 @@ import {
   type Message,
   mayBeFresh,
   newLane,
+  nextOpen,
   type Partition,
   type Queue,
   type World,
@@ -58,6 +59,7 @@ export function purge(world: World, queue: Queue): number {
 export function deleteQueue(world: World, queue: Queue): void {
   world.drop(world.leasesOf(queue))
   world.scheduled = world.scheduled.filter((one) => one.queue !== queue.name)
+  world.cancelled = world.cancelled.filter((one) => one.queue !== queue.name)
   world.queues.delete(queue.name)
 }
 
@@ -102,7 +104,10 @@ export function sizesOf(
 ): { readonly least: number; readonly most: number } {
   const waiting = world.scheduled.filter((one) => one.queue === queue.name).length
   const partitions = [...queue.partitions.values()]
-  const kept = partitions.reduce((sum, { head, tail }) => sum + head - tail, 0)
+  const kept = partitions.reduce(
+    (sum, { head, tail, log }) => sum + head - tail - cancelledFrom(log, tail),
+    0,
+  )
   const byGroup = [...queue.groups].map((group) => {
     const held = world.leasesOf(queue, group).reduce((sum, { left }) => sum + left.size, 0)
     const seqs = partitions.flatMap((partition) => [
@@ -117,6 +122,10 @@ export function sizesOf(
     least: largest(byGroup.map(({ least }) => least)),
     most: largest(byGroup.map(({ most }) => most)),
   }
+}
+
+function cancelledFrom(log: ReadonlyMap<number, Message>, from: number): number {
+  return [...log.values()].filter(({ seq, isCancelled }) => isCancelled && seq >= from).length
 }
 
 export const kept = {
@@ -146,12 +155,15 @@ export function retentionLimits(world: World, queue: Queue, partition: Partition
   const givenBack = lanes.flatMap((lane) =>
     [...lane.again.keys()].filter((seq) => mayBeFresh(lane, seq)),
   )
-  const completedTo = Math.min(
-    lanes.length === 0 ? 0 : Math.min(...lanes.map(({ next }) => next), ...givenBack),
-    olderThan(world, partition, completedMs),
-  )
   const evictedTo = olderThan(world, partition, evictMs)
-  const wanted = options.retentionEnabled ? Math.max(completedTo, evictedTo) : 0
+  /** `nexts` are the cursors of the groups. */
+  const wantedFor = (nexts: readonly number[]): number => {
+    const completedTo = Math.min(
+      nexts.length === 0 ? 0 : Math.min(...nexts, ...givenBack),
+      olderThan(world, partition, completedMs),
+    )
+    return options.retentionEnabled ? Math.max(completedTo, evictedTo) : 0
+  }
   const leased = world.leases.flatMap((lease) =>
     lease.partition === partition ? [...lease.left] : [],
   )
@@ -163,10 +175,12 @@ export function retentionLimits(world: World, queue: Queue, partition: Partition
       (seq) => !mayBeFresh(lane, seq) && (lane.redriven.has(seq) || !isOld(seq)),
     ),
   )
-  const limit = (held: readonly number[]) => Math.min(Math.max(partition.tail, wanted), ...held)
+  const nexts = lanes.map(({ next }) => next)
+  const limit = (wanted: number, held: readonly number[]) =>
+    Math.min(Math.max(partition.tail, wanted), ...held)
   return {
-    least: limit([...leaseStarts(world, partition), ...again]),
-    most: limit([...leased, ...keeping]),
+    least: limit(wantedFor(nexts), [...leaseStarts(world, partition), ...again]),
+    most: limit(wantedFor(nexts.map((next) => nextOpen(partition, next))), [...leased, ...keeping]),
   }
 }
 

@@ -18,6 +18,8 @@ export interface Message {
   readonly traceId: string | null
   readonly createdAt: number
   readonly seq: number
+  /** Set by a cancel: it stays in the log and is never delivered. */
+  isCancelled?: true
 }
 
 export interface Again {
@@ -183,6 +185,8 @@ export class World {
   readonly transactions: OpenTransaction[] = []
   leases: Lease[] = []
   scheduled: Scheduled[] = []
+  /** The ids of messages that were cancelled while they were scheduled, with their queues. */
+  cancelled: { readonly id: string; readonly queue: string }[] = []
   deliveries: Delivery[] = []
   #order = 0
 
@@ -365,6 +369,13 @@ export function laneOf(partition: Partition, group: string): Lane {
   return lane
 }
 
+/** The first seq from `next` on that is not cancelled: a pop may have moved the cursor there. */
+export function nextOpen(partition: Partition, next: number): number {
+  let seq = Math.max(next, partition.tail)
+  while (partition.log.get(seq)?.isCancelled) seq += 1
+  return seq
+}
+
 /** Whether a released message may count as new, as if it had not been delivered. */
 export function mayBeFresh(lane: Lane, seq: number): boolean {
   const again = lane.again.get(seq)
@@ -374,7 +385,7 @@ export function mayBeFresh(lane: Lane, seq: number): boolean {
 /** Messages that a group has not received yet, in order, of any age. */
 export function freshOf(partition: Partition, group: string): Message[] {
   const from = Math.max(laneOf(partition, group).next, partition.tail)
-  return inOrder(partition.log).filter(({ seq }) => seq >= from)
+  return inOrder(partition.log).filter(({ seq, isCancelled }) => seq >= from && !isCancelled)
 }
 
 export function inOrder(log: ReadonlyMap<number, Message>): Message[] {

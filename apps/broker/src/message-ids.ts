@@ -1,11 +1,12 @@
 import { webcrypto } from 'node:crypto'
-import { createUuidV7 } from '@rouse/protocol'
+import { createUuidV7, withPlace } from '@rouse/protocol'
 import { systemClock } from './clock.ts'
 
-/** Generates UUIDv7 that increase within this process. */
+/** Generates ids to be stored with new messages. They increase within this process. */
 export function newMessageIds(): () => string {
-  return createUuidV7({
+  const newUuid = createUuidV7({
     now: systemClock.wallMs,
     fillRandom: (bytes) => void webcrypto.getRandomValues(bytes),
   })
+  return () => withPlace(newUuid())
 }

@@ -38,7 +38,7 @@ begin
     select p_queue.dead_letter_to, v_target, p_now, rouse.uuid_v7(), m.trace_id, m.payload,
       rouse.with_header(m.headers, 'rouse-dead-letter', (
         select row_to_json(h) from (
-          select m.id, p_queue.name as queue, v_partition as partition,
+          select rouse.message_id(m.id, m.partition_id, m.seq) as id, p_queue.name as queue, v_partition as partition,
             case when v_group = '__QUEUE_MODE__' then 'default' else v_group end as "consumerGroup", p_lease.attempt as attempts,
             p_error_code as "errorCode", left(p_error_message, 1000) as error,
             to_char(p_now at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "failedAt", rouse.letter_hops(m.headers) + 1 as hops
@@ -50,8 +50,8 @@ begin
   -- barrier: letters-moved
   insert into rouse.dead_letters (queue_id, group_id, partition_id, seq, message_id, transaction_id, trace_id, payload,
     headers, attempts, error_code, error_message, created_at, failed_at)
-  select p_queue.id, p_lease.group_id, m.partition_id, m.seq, m.id, m.transaction_id, m.trace_id, m.payload,
-    m.headers, p_lease.attempt, p_error_code, left(p_error_message, 10000), m.created_at, p_now
+  select p_queue.id, p_lease.group_id, m.partition_id, m.seq, rouse.message_id(m.id, m.partition_id, m.seq), m.transaction_id, m.trace_id,
+    m.payload, m.headers, p_lease.attempt, p_error_code, left(p_error_message, 10000), m.created_at, p_now
   from rouse.messages m where m.partition_id = p_lease.partition_id and m.seq = any (p_seqs) and m.seq <> all (v_moved)
   order by m.seq;
   if cardinality(v_moved) > 0 then

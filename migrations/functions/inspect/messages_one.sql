@@ -63,7 +63,8 @@ begin
     return;
   end if;
   return query
-  select q.name, rouse.shown_partition(p.name), v_seq, m.id, m.created_at, m.transaction_id, m.trace_id, m.payload, m.headers, null::timestamptz,
+  select q.name, rouse.shown_partition(p.name), v_seq, rouse.message_id(m.id, p.id, v_seq), m.created_at, m.transaction_id, m.trace_id,
+    m.payload, m.headers, null::timestamptz,
     (select coalesce(jsonb_agg(rouse.message_in_group(g, p, v_seq) order by g.name), '[]') from rouse.groups g where g.queue_id = q.id)
   from rouse.partitions p join rouse.queues q on q.id = p.queue_id
   cross join lateral (
@@ -87,7 +88,7 @@ as $$
     'attempts', coalesce(s.attempt, r.attempt, d.attempts,
       case when l.next <= p_seq then 0 else greatest(1, (select max(a.attempt) from rouse.attempts a
         where a.partition_id = p_partition.id and a.seq = p_seq and a.group_id = p_group.id)) end),
-    'leaseExpiresAt', rouse.epoch_ms(s.expires_at), 'holder', s.holder, 'nextTryAt', rouse.epoch_ms(r.due_at),
+    'leaseExpiresAt', rouse.epoch_ms(s.expires_at), 'holder', s.holder, 'deliveredAt', rouse.epoch_ms(s.delivered_at), 'nextTryAt', rouse.epoch_ms(r.due_at),
     'errorCode', coalesce(r.error_code, d.error_code), 'errorMessage', coalesce(r.error_message, d.error_message),
     'history', rouse.attempts_of(p_partition.id, p_seq, p_group.id))
   from rouse.lanes l

@@ -40,7 +40,9 @@ create or replace function rouse.why_group(p_queue rouse.queues, p_group rouse.g
 language sql stable
 as $$
   with lane as (
-    select p.id, p.name, greatest(p.head - greatest(l.next, p.tail), 0) as fresh, l.lease_id, l.blocked_until,
+    select p.id, p.name, greatest(p.head - greatest(l.next, p.tail)
+        - case when p.options_until > greatest(l.next, p.tail) then rouse.cancelled_count(p.id, greatest(l.next, p.tail)) else 0 end, 0) as fresh,
+      l.lease_id, l.blocked_until,
       case when l.lease_id is not null or l.blocked_until is null then null when l.blocked_until = 'infinity' then 'full'
         when p_queue.partition_rate_limit > 0 and (h.due_at <= p_now) is not false
           and rouse.rate_tokens(p_queue.partition_rate_limit, p_queue.partition_rate_per_ms, l.rate_tat, p_now) = 0 then 'rate'
@@ -107,7 +109,8 @@ language sql stable
 as $$
   select jsonb_build_object(
     'partition', rouse.shown_partition(p_partition), 'partitionId', p_partition_id::text, 'behind', p_behind,
-    'transactionId', coalesce(m.transaction_id, p_partition_id || '-' || p_seq), 'messageId', m.id,
+    'transactionId', coalesce(m.transaction_id, p_partition_id || '-' || p_seq),
+    'messageId', rouse.message_id(m.id, p_partition_id, p_seq),
     'attempts', r.attempt, 'errorCode', r.error_code, 'errorMessage', r.error_message, 'dueAt', rouse.epoch_ms(r.due_at))
   from rouse.redeliveries r
   left join rouse.messages m on m.partition_id = r.partition_id and m.seq = r.seq

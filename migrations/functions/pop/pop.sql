@@ -94,6 +94,7 @@ begin
     into v_partition, v_ordered, v_first, v_from, v_next, v_head, v_lease_id, v_now
     from rouse.lanes l, rouse.partitions p, rouse.queues q
     where l.partition_id = v_lane_id and l.group_id = v_group_id and p.id = v_lane_id and p.head > greatest(l.next, p.tail)
+      and p.options_until <= greatest(l.next, p.tail)  -- the general form skips cancelled messages
       and q.id = v_queue_id and q.version = v_version  -- configure locks the lanes before it changes the ordering
       and not exists (select from rouse.redeliveries r where r.partition_id = v_lane_id and r.group_id = v_group_id);
     if not found then
@@ -103,6 +104,7 @@ begin
       into v_partition, v_ordered, v_first, v_from, v_next, v_head, v_lease_id, v_now
       from rouse.lanes l, rouse.partitions p, rouse.queues q
       where l.partition_id = v_lane_id and l.group_id = v_group_id and p.id = v_lane_id and p.head > greatest(l.next, p.tail)
+        and p.options_until <= greatest(l.next, p.tail)
         and q.id = v_queue_id and q.version = v_version and not rouse.is_ordered(q.ordering, p.name)
         and not exists (
           select from rouse.redeliveries r where r.partition_id = v_lane_id and r.group_id = v_group_id and r.announced);

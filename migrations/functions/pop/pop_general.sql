@@ -211,6 +211,9 @@ begin
                   sum(octet_length(m.payload) + coalesce(octet_length(m.headers), 0)) over w as bytes
                 from rouse.messages m
                 where m.partition_id = v_lane_id and m.seq >= v_from and m.seq < v_from + v_take
+                  and ((select p.options_until from rouse.partitions p where p.id = v_lane_id) <= v_from
+                    or not exists (select from rouse.message_options o
+                      where o.partition_id = v_lane_id and o.seq = m.seq and o.cancelled_at is not null))
                 window w as (order by m.seq rows unbounded preceding)
               ) m
               where m.bytes <= v_budget or (v_must and m.n = 1)

@@ -113,7 +113,7 @@ end $$;
 -- What a locked lane offers: fresh messages from `next`, or, if again_seq is set, messages to redeliver. A
 -- lane offers nothing while a failed message holds it or its window buffer has not ended. The result then has
 -- the time until which the lane is blocked. Messages older than the queue's ttl or maxWaitTimeSeconds are
--- skipped, both fresh messages and redeliveries.
+-- skipped, both fresh messages and redeliveries, and so are cancelled messages.
 -- Parameters: the queue, the group's id, the partition's id, the time now. Result: one row.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.lane_offer(
@@ -130,12 +130,13 @@ declare
     then least(p_queue.ttl_ms, p_queue.wait_ms_max) else p_queue.ttl_ms + p_queue.wait_ms_max end;
   v_quiet_at timestamptz;
   v_has_again boolean;
+  v_options_until bigint;
   v record;
 begin
   select p.name, greatest(l.next, p.tail), p.head, 1, p.last_created_at + p_queue.window_ms * interval '1 millisecond',
     rouse.is_ordered(p_queue.ordering, p.name) and p_queue.on_failure = 'hold',
-    exists (select from rouse.redeliveries r where r.partition_id = p_partition_id and r.group_id = p_group_id)
-  into strict partition, next, head, attempt, v_quiet_at, v_waits, v_has_again
+    exists (select from rouse.redeliveries r where r.partition_id = p_partition_id and r.group_id = p_group_id), p.options_until
+  into strict partition, next, head, attempt, v_quiet_at, v_waits, v_has_again, v_options_until
   from rouse.lanes l, rouse.partitions p
   where l.partition_id = p_partition_id and l.group_id = p_group_id and p.id = p_partition_id;
   offered := 0;
@@ -176,6 +177,9 @@ begin
   if v_oldest_ms > 0 and head > next then
     next := rouse.seq_at(p_partition_id, next, head, p_now - v_oldest_ms * interval '1 millisecond');
   end if;
+  if v_options_until > next then
+    next := rouse.first_open(p_partition_id, next, head);
+  end if;
   offered := least(head - next, 1000000);
 end $$;
 
@@ -189,6 +193,24 @@ begin
   return (
     select coalesce(sum(bit_count(s.unacked)), 0)
     from rouse.leases s where s.partition_id = p_partition_id and s.group_id = p_group_id and s.lane_limited);
+end $$;
+
+-- The first message of a range that is not cancelled. It reads at most v_skipped_max messages; the cursor keeps
+-- the progress, so that the next pop goes on from there.
+-- Parameters: the partition, the first seq, the seq after the last one. Result: a seq. Locks: none.
+create or replace function rouse.first_open(p_partition_id bigint, p_from bigint, p_to bigint) returns bigint
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_skipped_max constant integer := 10000;
+  v_to constant bigint := least(p_to, p_from + v_skipped_max);
+begin
+  return coalesce(
+    (select g.seq from (select generate_series(p_from, v_to - 1) as seq) g
+     where not exists (select from rouse.message_options o
+       where o.partition_id = p_partition_id and o.seq = g.seq and o.cancelled_at is not null) limit 1),
+    v_to);
 end $$;
 
 -- Takes rows from `redeliveries`: either one message that must be delivered alone, or several in seq order
@@ -249,7 +271,7 @@ begin
 end $$;
 
 -- Computes which messages of a range of fresh messages a pop returned: as many as fit, except rows that are
--- missing from the log.
+-- missing from the log, and cancelled messages.
 -- Parameters: partition, the range's first and last seq, the maximum bytes, and whether the first message is
 --   included whatever its size.
 -- Result: the last seq that the pop has handled, which seqs up to there were returned, and their bytes. If
@@ -274,6 +296,8 @@ begin
     select m.seq, row_number() over w as n, sum(octet_length(m.payload) + coalesce(octet_length(m.headers), 0)) over w as total
     from rouse.messages m
     where m.partition_id = p_partition_id and m.seq >= p_from and m.seq <= p_to
+      and not exists (select from rouse.message_options o
+        where o.partition_id = p_partition_id and o.seq = m.seq and o.cancelled_at is not null)
     window w as (order by m.seq rows unbounded preceding)
   ) m;
   if v_seqs is null then

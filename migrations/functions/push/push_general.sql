@@ -128,13 +128,17 @@ begin
       ) t
     ) m;
   end if;
+  if v_targets.limited then
+    perform rouse.remember_ids(v_ids, v_heads, v_counts);
+  end if;
   if v_any_scheduled then
     insert into rouse.scheduled (queue, partition, due_at, message_id, transaction_id, trace_id, payload, headers, origin, created_at)
     -- Without a dedupe key, the message's id becomes its transaction id, because its seq is not known yet.
-    select p_queues[m.target], p_partitions[m.target], m.due_at, m.id, coalesce(m.transaction_id, m.id::text), m.trace_id, m.payload,
+    select p_queues[m.target], p_partitions[m.target], m.due_at, i.id, coalesce(m.transaction_id, i.id::text), m.trace_id, m.payload,
       m.headers, 'broker', v_now
     from unnest(p_targets, v_due_at, p_ids, p_transaction_ids, p_trace_ids, p_payloads, p_headers)
       with ordinality m(target, due_at, id, transaction_id, trace_id, payload, headers, n)
+    cross join lateral (select rouse.id_without_place(m.id) as id) i
     where m.due_at is not null order by m.n;
   end if;
   -- barrier: push-general-inserted
@@ -170,4 +174,21 @@ declare
     select t.slot::integer from unnest(p_target_at) with ordinality t(target, slot) order by t.target);
 begin
   return array(select v_slot_of[t.target] from unnest(p_targets) with ordinality t(target, n) order by t.n);
+end $$;
+
+-- Stores the ids of new messages that do not name their place: those of encrypted payloads.
+-- Parameters: per slot partition id, seq of the first new message, number of new messages. Result: nothing.
+-- Locks: none beyond the partitions, which the caller holds.
+create or replace function rouse.remember_ids(p_partition_ids bigint[], p_heads bigint[], p_counts integer[]) returns void
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+begin
+  insert into rouse.message_ids (id, partition_id, seq)
+  select m.id, m.partition_id, m.seq
+  from unnest(p_partition_ids, p_heads, p_counts) t(partition_id, head, added)
+  join rouse.messages m on m.partition_id = t.partition_id and m.seq >= t.head and m.seq < t.head + t.added
+  where starts_with(m.payload, 'enc1') and substr(m.id::text, 15, 1) <> '8'
+  order by m.id
+  on conflict do nothing;
 end $$;

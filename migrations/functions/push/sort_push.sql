@@ -38,8 +38,8 @@ begin
 end $$;
 
 -- Sorts the messages of a push: new ones get an offset in their partition's log, delayed ones a due time,
--- duplicates the id of their original (in the log, scheduled, or earlier in the same call). Stores the new
--- keys.
+-- duplicates the id of their original (in the log, scheduled, or earlier in the same call; the id of the
+-- latter is the stored one). Stores the new keys.
 -- Parameters: per slot partition id, the queue's delay and dedupe window in ms, head; per message its slot,
 --   then as push; the time now.
 -- Result: arrays per message: its offset (null: not added to the log), due time and original; and whether any
@@ -62,12 +62,12 @@ begin
   if p_keys is not null then
     select array_agg(coalesce(k.known, case when k.id <> k.first_id then k.first_id end) order by k.n) into originals
     from (
-      select m.n, m.id, d.message_id as known,
+      select m.n, m.id, rouse.message_id(d.message_id, p_partition_ids[m.slot], d.seq) as known,
         case when m.key is null or p_dedup_ms[m.slot] = 0 then m.id
           else first_value(m.id) over (partition by m.slot, m.key order by m.n) end as first_id
       from unnest(p_slots, p_keys, p_ids) with ordinality m(slot, key, id, n)
       left join lateral (
-        select d.message_id from rouse.dedup d
+        select d.message_id, d.seq from rouse.dedup d
         where d.partition_id = p_partition_ids[m.slot] and d.key = m.key and d.expires_at > p_now and p_dedup_ms[m.slot] > 0
           and not exists (  -- the original was purged
             select from rouse.partitions p
@@ -93,7 +93,8 @@ begin
     from unnest(p_slots, due_at, originals) with ordinality m(slot, due_at, original, n)
   ) p;
   insert into rouse.dedup as d (partition_id, key, message_id, seq, expires_at)
-  select p_partition_ids[m.slot], m.key, m.id, p_heads[m.slot] + m.seq_offset, p_now + p_dedup_ms[m.slot] * interval '1 millisecond'
+  select p_partition_ids[m.slot], m.key, case when m.seq_offset is null then rouse.id_without_place(m.id) else m.id end,
+    p_heads[m.slot] + m.seq_offset, p_now + p_dedup_ms[m.slot] * interval '1 millisecond'
   from unnest(p_slots, p_keys, p_ids, offsets, originals) m(slot, key, id, seq_offset, original)
   where m.key is not null and m.original is null and p_dedup_ms[m.slot] > 0
   on conflict on constraint dedup_pkey do update

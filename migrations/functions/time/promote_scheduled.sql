@@ -213,7 +213,8 @@ begin
       select x.id from rouse.scheduled x
       where x.queue = p_queue and x.partition = p_partition and x.due_at <= p_now
       order by x.due_at, x.id
-      limit p_limit))
+      limit p_limit
+      for update skip locked))  -- a call that cancels a message holds its row
     returning s.*, rouse.is_due_in_vain(s.queue, s.origin, s.created_at, s.xmin) as in_vain
   ), forgotten as (
     delete from rouse.dedup d using taken t
@@ -270,6 +271,10 @@ begin
   if v_added > 0 then
     update rouse.partitions p set head = p.head + v_added, last_created_at = v_now where p.id = p_partition_id;
   end if;
+  insert into rouse.message_ids (id, partition_id, seq)
+  select m.id, m.partition_id, m.seq from rouse.messages m
+  where m.partition_id = p_partition_id and m.seq >= v_first order by m.id
+  on conflict do nothing;
   if v_window_ms > 0 then
     insert into rouse.dedup as d (partition_id, key, message_id, seq, expires_at)
     -- One row per key: if the window of a key ended while its message was scheduled, the batch may contain

@@ -89,6 +89,9 @@ begin
     select distinct on (d.partition_id, d.seq) d.partition_id, d.seq, d.message_id, d.created_at, d.transaction_id, d.trace_id, d.payload, d.headers
     from letters d
     on conflict on constraint messages_pkey do nothing
+    returning id, partition_id, seq
+  ), named as (
+    insert into rouse.message_ids (id, partition_id, seq) select r.id, r.partition_id, r.seq from restored r on conflict do nothing
   ), again as (
     insert into rouse.redeliveries (partition_id, group_id, seq, attempt, alone, due_at, announced)
     select d.partition_id, d.group_id, d.seq, 0, true, rouse.now(), true

@@ -147,13 +147,15 @@ begin
   return p;
 end $$;
 
--- Deletes scheduled messages of a removal.
+-- Deletes scheduled messages of a removal, and those that were cancelled.
 -- Parameters: the removal, the maximum number of rows. Result: the number deleted. Locks: those rows.
 create or replace function rouse.remove_scheduled(p rouse.removals, p_rows integer) returns bigint
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 begin
+  delete from rouse.cancelled c where c.id = any (array(
+    select x.id from rouse.cancelled x where x.queue = p.queue and x.cancelled_at <= p.requested_at order by x.id limit p_rows));
   return rouse.delete_scheduled(p.queue_id, array(
     select s.id from rouse.scheduled s
     where s.queue = p.queue and rouse.is_removed(p, s.origin, s.created_at, s.xmin)
@@ -240,14 +242,18 @@ begin
       union all
       select unnest(rouse.held_seqs(s.from_seq, s.unacked)) from rouse.leases s
       where not s.ordered and s.partition_id = p_id and s.from_seq < v_below);
-    delete from rouse.messages m where m.partition_id = p_id and m.seq = any (array(
-      select x.seq from rouse.messages x
-      where x.partition_id = p_id and x.seq < v_below and x.seq <> all (v_held) order by x.seq limit p_rows));
-    get diagnostics v_gone = row_count;
+    with deleted as (
+      delete from rouse.messages m where m.partition_id = p_id and m.seq = any (array(
+        select x.seq from rouse.messages x
+        where x.partition_id = p_id and x.seq < v_below and x.seq <> all (v_held) order by x.seq limit p_rows))
+      returning m.id
+    )
+    select rouse.forget_ids(array_agg(d.id)) into v_gone from deleted d;
     if v_gone = p_rows then
       return;
     end if;
   end if;
+  delete from rouse.message_options o where o.partition_id = p_id and o.seq < v_below;
   v_keys := array(
     select d.key from rouse.dedup d where d.partition_id = p_id and d.key > coalesce(p.key_position, '') order by d.key limit p_rows);
   delete from rouse.dedup d where d.partition_id = p_id and d.key = any (v_keys) and d.seq < v_below;
@@ -269,12 +275,20 @@ declare
 begin
   -- A push that waits for the partition finds that it is gone, and creates the queue again.
   perform from rouse.partitions t where t.id = p_id for update;
-  delete from rouse.messages m where m.partition_id = p_id and m.seq = any (array(
-    select x.seq from rouse.messages x where x.partition_id = p_id order by x.seq limit p_rows));
-  get diagnostics v_gone = row_count;
+  with deleted as (
+    delete from rouse.messages m where m.partition_id = p_id and m.seq = any (array(
+      select x.seq from rouse.messages x where x.partition_id = p_id order by x.seq limit p_rows))
+    returning m.id
+  )
+  select rouse.forget_ids(array_agg(d.id)) into v_gone from deleted d;
   if v_gone < p_rows then
     delete from rouse.dedup d where d.partition_id = p_id and d.key = any (array(
       select x.key from rouse.dedup x where x.partition_id = p_id limit p_rows));
+    get diagnostics v_gone = row_count;
+  end if;
+  if v_gone < p_rows then
+    delete from rouse.message_options o where o.partition_id = p_id and o.seq = any (array(
+      select x.seq from rouse.message_options x where x.partition_id = p_id limit p_rows));
     get diagnostics v_gone = row_count;
   end if;
   if v_gone < p_rows then

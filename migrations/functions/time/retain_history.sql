@@ -1,5 +1,6 @@
--- Deletes old dead letters, attempts and traces, oldest first.
--- Parameters: ms to keep dead letters and attempts; ms to keep traces; the maximum number of rows of each
+-- Deletes old dead letters, attempts, traces, and messages that were cancelled while they were scheduled,
+-- oldest first.
+-- Parameters: ms to keep dead letters, attempts and cancelled messages; ms to keep traces; the maximum number of rows of each
 --   kind (never more than 2,000).
 -- Result: the number deleted of kinds `dead_letters`, `attempts` and `traces`; kind `next` is 1 if there may
 --   be more to delete, otherwise 0.
@@ -30,6 +31,8 @@ begin
       and exists (select from rouse.messages m where m.partition_id = a.partition_id and m.seq = a.seq))
     order by a.ended_at limit v_rows for update skip locked));
   get diagnostics v_attempts = row_count;
+  delete from rouse.cancelled o where o.id = any (array(
+    select c.id from rouse.cancelled c where c.cancelled_at <= v_dead_at order by c.cancelled_at limit v_rows for update skip locked));
   delete from rouse.traces o where o.id = any (array(
     select t.id from rouse.traces t where t.created_at <= v_traced_at order by t.created_at limit v_rows for update skip locked));
   get diagnostics v_traces = row_count;

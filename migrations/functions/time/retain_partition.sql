@@ -35,7 +35,7 @@ begin
       return;
     end;
   end if;
-  select p.id, p.head, p.tail, p.swept_to, q.id as queue_id, q.retention_enabled,
+  select p.id, p.head, p.tail, p.swept_to, p.options_until, q.id as queue_id, q.retention_enabled,
     least(nullif(q.retention_ms, 0), nullif(q.ttl_ms, 0), nullif(q.wait_ms_max, 0)) as evict_ms,
     case when q.completed_retention_ms = 0 then p_completed_ms when q.completed_retention_ms > 0 then q.completed_retention_ms end
       as completed_ms
@@ -85,8 +85,10 @@ begin
       continue when v_to is null;
     end if;
     v_to := least(v_goal, v_from + least(v_chunk_max, p_rows - gone));
-    delete from rouse.messages m where m.partition_id = v.id and m.seq >= v_from and m.seq < v_to;
-    get diagnostics v_count = row_count;
+    with deleted as (
+      delete from rouse.messages m where m.partition_id = v.id and m.seq >= v_from and m.seq < v_to returning m.id
+    )
+    select rouse.forget_ids(array_agg(d.id)) into v_count from deleted d;
     gone := gone + v_count;
     v_from := v_to;
     is_more := v_from < v_goal and (gone >= p_rows or clock_timestamp() > p_ends);
@@ -94,6 +96,9 @@ begin
   end loop;
   if v_from > v.swept_to then
     update rouse.partitions p set tail = greatest(p.tail, v_from), swept_to = v_from where p.id = v.id;
+    if v.options_until > v.swept_to then
+      delete from rouse.message_options o where o.partition_id = v.id and o.seq < v_from;
+    end if;
     if cardinality(v_let_go) > 0 then
       delete from rouse.redeliveries r where r.partition_id = v.id and r.seq < v_from and r.group_id = any (v_let_go);
     end if;
@@ -155,3 +160,15 @@ as $$
     (select min(r.seq) from rouse.redeliveries r where r.partition_id = p_id and r.group_id <> all (p_let_go)),
     9223372036854775807)
 $$;
+
+-- Deletes what finds messages by their ids.
+-- Parameters: the stored ids of deleted messages. Result: their number. Locks: those rows.
+create or replace function rouse.forget_ids(p_ids uuid[]) returns bigint
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+begin
+  delete from rouse.message_ids i
+  where i.id = any (array(select d.id from unnest(p_ids) d(id) where substr(d.id::text, 15, 1) <> '8'));
+  return coalesce(cardinality(p_ids), 0);
+end $$;

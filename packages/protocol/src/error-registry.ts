@@ -17,6 +17,9 @@ export const errorRegistry = {
   timeout: { status: 408, title: 'The request took too long to arrive', retryable: true },
   lease_lost: { status: 409, title: 'The lease is lost', retryable: false },
   queue_in_use: { status: 409, title: 'The queue is in use', retryable: true },
+  message_leased: { status: 409, title: 'A consumer holds the message', retryable: true },
+  message_finished: { status: 409, title: 'The message has ended', retryable: false },
+  not_scheduled: { status: 409, title: 'The message does not wait for a time', retryable: false },
   repeat_too_late: { status: 409, title: 'It is too late to repeat this push', retryable: false },
   consumer_transaction_open: {
     status: 409,

@@ -33,7 +33,17 @@ export {
 } from './ids.ts'
 export type { Limits } from './limits.ts'
 export { limits, requestDefaults } from './limits.ts'
+export type { MessagePlace } from './message-id.ts'
 export {
+  isUuid,
+  messageIdAt,
+  placeOfMessageId,
+  timeOfMessageId,
+  withoutPlace,
+  withPlace,
+} from './message-id.ts'
+export {
+  parseConsumer,
   parseConsumerGroup,
   parseNamespace,
   parsePartitionName,
@@ -143,13 +153,27 @@ export {
 } from './schemas/keys.ts'
 export type { ExtendAnswer, ExtendBody, ReleaseAnswer } from './schemas/lease.ts'
 export { ExtendAnswerSchema, ExtendBodySchema, ReleaseAnswerSchema } from './schemas/lease.ts'
-export type { MessageAnswer, MessagesAnswer, MessagesQuery } from './schemas/messages.ts'
+export type {
+  CancelManyAnswer,
+  CancelQuery,
+  MessageAnswer,
+  MessageByIdAnswer,
+  MessageState,
+  MessagesAnswer,
+  MessagesQuery,
+} from './schemas/messages.ts'
 export {
+  CancelAnswerSchema,
+  CancelManyAnswerSchema,
+  CancelQuerySchema,
   MessageAnswerSchema,
+  MessageByIdAnswerSchema,
   MessagesAnswerSchema,
   MessagesQuerySchema,
+  messageStates,
   messageStatusAliases,
   messageStatuses,
+  RunNowAnswerSchema,
 } from './schemas/messages.ts'
 export { Name, Nullable, Time } from './schemas/name.ts'
 export type { PopAnswer, PopBody, PoppedMessage, PopQuery } from './schemas/pop.ts'

@@ -41,6 +41,10 @@ export function parseTask(value: unknown, field = 'task'): string {
   return parseName(value, field)
 }
 
+export function parseConsumer(value: unknown, field = 'consumer'): string {
+  return parseName(value, field)
+}
+
 /** Transaction ids appear in paths, too, so the rule for names applies. */
 export function parseTransactionId(value: unknown, field = 'transactionId'): string {
   return parseName(value, field)

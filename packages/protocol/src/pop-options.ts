@@ -2,7 +2,7 @@
 import { allFaults } from './all-faults.ts'
 import { fieldError } from './errors.ts'
 import { limits as defaultLimits, type Limits, requestDefaults } from './limits.ts'
-import { parseConsumerGroup, parseNamespace, parseTask } from './names.ts'
+import { parseConsumer, parseConsumerGroup, parseNamespace, parseTask } from './names.ts'
 import { parseBoolean, parseChoice, parseDecimal, parseTime, type Range } from './query-values.ts'
 import {
   type PopBody,
@@ -16,6 +16,8 @@ export interface PopOptions {
   readonly wait: boolean
   readonly timeoutMs: number
   readonly consumerGroup: string
+  /** The name that the consumer gives itself. */
+  readonly consumer: string | undefined
   readonly autoAck: boolean
   readonly partitions: number
   readonly subscription: 'all' | 'new' | { readonly fromMs: number }
@@ -69,6 +71,7 @@ function readPop(fields: PopFields, limits: Limits, read: Readers): PopOptions {
       consumerGroup === undefined
         ? requestDefaults.consumerGroup
         : parseConsumerGroup(consumerGroup),
+    consumer: fields.consumer === undefined ? undefined : parseConsumer(fields.consumer),
     autoAck: boolean('autoAck', autoAck),
     partitions:
       integer('partitions', partitions, 1, limits.partitionsMax) ?? requestDefaults.partitions,

@@ -6,6 +6,7 @@ const defaults = {
   wait: false,
   timeoutMs: 30_000,
   consumerGroup: '__QUEUE_MODE__',
+  consumer: undefined,
   autoAck: false,
   partitions: 1,
   subscription: 'all',
@@ -26,11 +27,12 @@ test('a query and a body yield the same options', async (t) => {
     wait: true,
     timeoutMs: 5_000,
     consumerGroup: 'g',
+    consumer: 'c',
     partitions: 3,
     leaseSeconds: 60,
     namespace: 'n',
   }
-  const words = { consumerGroup: 'g', namespace: 'n' }
+  const words = { consumerGroup: 'g', consumer: 'c', namespace: 'n' }
   t.strictSame(
     readPopQuery({
       ...words,

@@ -27,6 +27,8 @@ export type { CommittedTransaction, TransactionRequest } from './delivery/transa
 export { transaction } from './delivery/transaction.ts'
 export type { Connections, Executor, Statement } from './executor.ts'
 export { countingQueries, poolExecutor, unnamed, withoutPreparing } from './executor.ts'
+export type { Cancellation, MessageById, RunNow } from './inspect/by-id.ts'
+export { cancelMessage, messageById, runNow } from './inspect/by-id.ts'
 export type { DeadLetterRow, FailedAttemptRow } from './inspect/dead-letters.ts'
 export { deadLetters, redrive } from './inspect/dead-letters.ts'
 export type {
@@ -36,7 +38,13 @@ export type {
   Place,
   StoredMessage,
 } from './inspect/messages.ts'
-export { findMessage, followMessages, listMessages, listScheduled } from './inspect/messages.ts'
+export {
+  findMessage,
+  followMessages,
+  listCancelled,
+  listMessages,
+  listScheduled,
+} from './inspect/messages.ts'
 export type { LetterFilter, RedriveRow } from './inspect/redrives.ts'
 export {
   cancelRedrive,

@@ -1,13 +1,18 @@
+import { messageIdAt, withPlace } from '@rouse/protocol'
 import {
   addTrace,
   attemptTraces,
+  cancelMessage,
   createKey,
   findMessage,
   findRedrive,
   forgetfulQueue,
   holdingsOf,
+  listMessages,
   markKeysUsed,
+  messageById,
   partitionNames,
+  pop,
   pruneAudit,
   purgeUnderWay,
   queueFacts,
@@ -16,9 +21,27 @@ import {
   readAudit,
   readKeyTable,
   revokeKey,
+  runNow,
+  stats,
   writeAudit,
 } from '@rouse/storage'
-import type { Measure } from '../support/measure.ts'
+import type pg from 'pg'
+import { type Measure, sql } from '../support/measure.ts'
+import { leasesIn, type SkewedDatabase } from '../support/skewed-database.ts'
+
+const stored = withPlace('019a0000-0000-7000-8000-000000000001')
+const explicit = '019a0000-0000-7000-8000-000000000002'
+
+/** Cancels the first and the last of the messages that `g01` has not received. */
+async function cancelled(client: pg.ClientBase, { partitions }: SkewedDatabase): Promise<void> {
+  await client.query(
+    'insert into rouse.message_options (partition_id, seq, cancelled_at) select $1, s, now() from unnest($2::bigint[]) s',
+    [partitions.q00070, [6, 10]],
+  )
+  await client.query('update rouse.partitions set options_until = 11 where id = $1', [
+    partitions.q00070,
+  ])
+}
 
 const key = {
   id: 'aaaaaaaaaaaa',
@@ -61,6 +84,87 @@ export const lookups: readonly Measure[] = [
     name: 'a leased message of an unordered queue by its position',
     call: (probe, { partitions }) => findMessage(probe, partitions.loose, `${partitions.loose}-7`),
     grows: { why: 'it reads the leases of its partition', pagesMax: (size) => 100 + size.loose },
+  },
+  {
+    name: 'a message of the hot queue by its id',
+    prepare: (client, { partitions, size }) =>
+      client.query('update rouse.messages set id = $1 where partition_id = $2 and seq = $3', [
+        stored,
+        partitions.hot,
+        size.hot - 7,
+      ]),
+    call: (probe, { partitions, size }) =>
+      messageById(probe, messageIdAt(stored, partitions.hot, size.hot - 7)),
+  },
+  {
+    name: 'a message by an id that names no place',
+    prepare: (client, { partitions, size }) =>
+      client.query('insert into rouse.message_ids values ($1, $2, $3)', [
+        explicit,
+        partitions.hot,
+        size.hot - 7,
+      ]),
+    call: (probe) => messageById(probe, explicit),
+  },
+  { name: 'a message that is nowhere, by its id', call: (probe) => messageById(probe, explicit) },
+  {
+    name: 'a message of a small queue cancelled',
+    prepare: (client, { partitions }) =>
+      client.query('insert into rouse.message_ids values ($1, $2, 10)', [
+        explicit,
+        partitions.q00070,
+      ]),
+    call: (probe) => cancelMessage(probe, explicit),
+  },
+  {
+    name: 'a page of cancelled messages',
+    prepare: cancelled,
+    call: (probe) =>
+      listMessages(
+        probe,
+        { queue: 'q00070', partition: 'a', group: 'g01', limit: 10, status: 'cancelled' },
+        { partitionId: '0', seq: '0' },
+      ),
+  },
+  {
+    name: 'stats of a queue with cancelled messages',
+    prepare: cancelled,
+    call: (probe) => stats(probe, 'q00070'),
+    grows: { why: 'it reads all leases once', pagesMax: (size) => 2_000 + leasesIn(size) / 5 },
+  },
+  {
+    name: 'a pop that skips cancelled messages',
+    prepare: cancelled,
+    call: (probe) =>
+      pop(probe, {
+        source: { queue: 'q00070' },
+        group: 'g01',
+        demands: [{ batch: 20, partitions: 2, holder: 'growth' }],
+      }),
+  },
+  {
+    name: 'a page of messages for a node of the previous release',
+    call: sql(`select * from rouse.list_messages('q00070', 'a', 'g01', null, 0, 0, 10)`),
+  },
+  {
+    name: 'a scheduled message cancelled',
+    prepare: (client) =>
+      client.query(
+        `insert into rouse.scheduled (queue, partition, due_at, message_id, payload, origin, created_at)
+         values ('q00070', 'p0', 'infinity', $1, '1', 'broker', now())`,
+        [explicit],
+      ),
+    call: (probe) => cancelMessage(probe, explicit),
+  },
+  {
+    name: 'a message of the hot queue that runs now',
+    prepare: (client, { partitions, size }) =>
+      client.query('insert into rouse.message_ids values ($1, $2, $3)', [
+        explicit,
+        partitions.hot,
+        size.hot - 7,
+      ]),
+    call: (probe) => runNow(probe, explicit),
   },
   {
     name: 'a missing message of a small queue',

@@ -203,7 +203,7 @@ export function pushed(
       must(id === original, `item ${i} is a duplicate of ${id} instead of ${original}`)
       continue
     }
-    const key = item.key ?? keyOf(item, fate.status, id)
+    const key = item.key ?? keyOf(fate.status, id)
     const message = messageOf(item, id, key)
     const { dedupWindowSeconds } = queue.options
     if (fate.status === 'queued') world.append(partition, message, dedupWindowSeconds)
@@ -215,8 +215,8 @@ export function pushed(
 }
 
 /** A delayed message is identified by its id, because it had no seq when its push was answered. */
-function keyOf(item: Item, status: string, id: string): string | undefined {
-  return status === 'scheduled' || item.runIn !== undefined ? id : undefined
+function keyOf(status: string, id: string): string | undefined {
+  return status === 'scheduled' ? id : undefined
 }
 
 export function messageOf(

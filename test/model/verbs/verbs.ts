@@ -1,6 +1,7 @@
 // The table of all verbs. A new verb is a row in one of these lists.
 import fc from 'fast-check'
 import type { Step, Verb } from '../verb.ts'
+import { addressing } from './addressing.ts'
 import { consuming } from './consuming.ts'
 import { crossing } from './crossing.ts'
 import { letters } from './dead-letters.ts'
@@ -15,6 +16,7 @@ export const verbs: readonly Verb[] = [
   ...consuming,
   ...crossing,
   ...ending,
+  ...addressing,
   ...operating,
   ...letters,
   ...passingTime,

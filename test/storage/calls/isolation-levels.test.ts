@@ -57,6 +57,8 @@ const calls = [
   `rouse.mark_keys_used('{a}')`,
   `rouse.write_audit('node', '[]')`,
   `rouse.prune_audit(0, 1)`,
+  `rouse.cancel_message('${lease}', 1, 1)`,
+  `rouse.run_now('${lease}', 1, 1)`,
 ]
 
 for (const level of ['repeatable read', 'serializable']) {

@@ -2,6 +2,7 @@
 // encrypted, and each worker caches their names. If the cache lacks a queue, the worker sends plaintext,
 // `rouse.push` rejects it, and the worker seals and sends it again. So a stale cache costs a second call, but
 // no payload is stored in the clear. A sealed payload in a queue that is no longer encrypted does no harm.
+import { withoutPlace } from '@rouse/protocol'
 import { type Operation, type SidecarDbPool, SidecarError } from '@rouse/sidecar'
 import { type NewMessage } from '@rouse/storage'
 import type pg from 'pg'
@@ -37,7 +38,9 @@ export function createEncryptedQueues(options: {
     if (!items.some(({ queue }) => names.has(queue))) return items
     return items.map((item) => {
       if (!names.has(item.queue)) return item
-      return { ...item, payload: cipher.seal(item, item.payload) }
+      // The payload is bound to the id, so the id cannot change when the place is known.
+      const id = withoutPlace(item.id)
+      return { ...item, id, payload: cipher.seal({ queue: item.queue, id }, item.payload) }
     })
   }
 

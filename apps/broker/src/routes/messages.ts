@@ -3,6 +3,9 @@ import {
   type FailedAttempt,
   fieldError,
   isPartitionId,
+  type MessageAnswer,
+  type MessageState,
+  messageStates,
   messageStatusAliases,
   messageStatuses,
   parseBoolean,
@@ -23,23 +26,24 @@ import {
   type FailedAttemptRow,
   findMessage,
   followMessages,
+  listCancelled,
   listMessages,
   listScheduled,
   type MessageFilter,
   type MessageInGroup,
   type Moment,
-  type Place,
   queuePlace,
   type StoredMessage,
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { requireOnFound } from '../auth/forbidden.ts'
+import { readHolder } from '../holder.ts'
 import { runAdminQuery } from '../http/admin-query.ts'
 import { readTime } from '../http/page.ts'
 import { dataOf, jsonList, jsonWith } from '../http/stored-json.ts'
 import type { BrokerContext } from '../worker/context.ts'
 
-type Query = Readonly<Record<string, unknown>>
+export type Query = Readonly<Record<string, unknown>>
 type Params = { readonly partitionId: string; readonly transactionId: string }
 
 export function messageRoutes(app: FastifyInstance, context: BrokerContext): void {
@@ -73,8 +77,8 @@ export function messageRoutes(app: FastifyInstance, context: BrokerContext): voi
   })
 }
 
-function readFilter(query: Query, limitMax: number): MessageFilter {
-  const { partition, consumerGroup, status, limit } = query
+export function readFilter(query: Query, limitMax: number): MessageFilter {
+  const { partition, consumerGroup, limit } = query
   return readFields({
     queue: () => parseQueueName(query.queue),
     partition: () => (partition === undefined ? undefined : parsePartitionName(partition)),
@@ -82,15 +86,25 @@ function readFilter(query: Query, limitMax: number): MessageFilter {
       consumerGroup === undefined
         ? requestDefaults.consumerGroup
         : parseConsumerGroup(consumerGroup),
-    status: () =>
-      status === undefined
-        ? undefined
-        : parseChoice('status', withoutAlias(status), messageStatuses),
+    status: () => readStatus(query),
     limit: () =>
       limit === undefined
         ? requestDefaults.pageSize
         : parseDecimal('limit', limit, { min: 1, max: limitMax }),
   })
+}
+
+/** The status of the messages to list. `state` has other words for it. */
+function readStatus({ status, state }: Query): string | undefined {
+  if (state === undefined) {
+    return status === undefined
+      ? undefined
+      : parseChoice('status', withoutAlias(status), messageStatuses)
+  }
+  if (status !== undefined)
+    throw fieldError('invalid_request', 'state', 'and status are both given')
+  const chosen = parseChoice('state', state, messageStates)
+  return chosen === 'ready' ? 'pending' : chosen
 }
 
 function withoutAlias(status: unknown): unknown {
@@ -107,7 +121,7 @@ interface Page {
 const skippedMax = 10_000
 
 /** Applies the filters of existing clients, too. They drop messages of a page, so a page may be short. */
-async function listMatching(
+export async function listMatching(
   filter: MessageFilter,
   query: Query,
   context: BrokerContext,
@@ -129,9 +143,11 @@ async function listMatching(
       (task !== undefined && place?.task !== task)
     if (place !== undefined && isElsewhere) return { messages: [], cursor: null }
   }
-  const cursor = await skip(filter, query.cursor, offset, context)
+  // The log is read from the first message of the span to its last. The other lists are short.
+  const span = { ...filter, from, before: to && new Date(to.getTime() + 1) }
+  const cursor = await skip(span, query.cursor, offset, context)
   if (cursor === null) return { messages: [], cursor }
-  const page = await list(filter, cursor, context)
+  const page = await list(span, cursor, context)
   const messages = page.messages.filter(
     ({ createdAt }) =>
       (from === undefined || createdAt >= from) && (to === undefined || createdAt <= to),
@@ -161,28 +177,51 @@ async function skip(
   return cursor
 }
 
-/** Lists messages in the log first, then scheduled messages. */
+/** Where messages of a status are, in the order of the list. */
+const placesOf: Readonly<Record<string, readonly Source[]>> = {
+  scheduled: ['scheduled'],
+  cancelled: ['log', 'cancelled'],
+}
+const allPlaces: readonly Source[] = ['log', 'scheduled', 'cancelled']
+type Source = 'log' | 'scheduled' | 'cancelled'
+
+const cursorForm =
+  /^(log)-(\d{1,18}-\d{1,18})$|^(scheduled)-(\d{1,18})$|^(cancelled)-([0-9a-f-]{36}|0)$/
+
+/** Lists messages in the log first, then scheduled ones, then those cancelled while they were scheduled. */
 async function list(filter: MessageFilter, cursor: unknown, context: BrokerContext): Promise<Page> {
-  const { pool } = context
-  const start = readCursor(cursor, /^(log)-(\d{1,18})-(\d{1,18})$|^(scheduled)-(\d{1,18})$/)
-  let scheduledAfter = start?.[5]
+  const start = readCursor(cursor, cursorForm)?.filter((part) => part !== undefined)
+  const { status } = filter
+  const places = status === undefined ? allPlaces : (placesOf[status] ?? ['log'])
+  const [, from, position] = start ?? []
+  const left = from === undefined ? places : places.slice(places.indexOf(from as Source))
   const messages: StoredMessage[] = []
-  if (scheduledAfter === undefined && filter.status !== 'scheduled') {
-    const after: Place = { partitionId: start?.[2] ?? '0', seq: start?.[3] ?? '0' }
-    const page = await runAdminQuery(pool, () => listMessages(pool, filter, after))
-    if (page.next !== undefined) {
-      const { partitionId, seq } = page.next
-      return { messages: page.messages, cursor: `log-${partitionId}-${seq}` }
-    }
+  for (const place of left) {
+    const limit = filter.limit - messages.length
+    if (limit === 0) return { messages, cursor: `${place}-${starts[place]}` }
+    const after = place === from ? (position as string) : starts[place]
+    const page = await listFrom(place, { ...filter, limit }, after, context)
     messages.push(...page.messages)
-    if (filter.status !== undefined) return { messages, cursor: null }
-    if (messages.length === filter.limit) return { messages, cursor: 'scheduled-0' }
+    if (page.next !== undefined) return { messages, cursor: `${place}-${page.next}` }
   }
-  scheduledAfter ??= '0'
-  const rest = { ...filter, limit: filter.limit - messages.length }
-  const page = await runAdminQuery(pool, () => listScheduled(pool, rest, scheduledAfter))
-  const next = page.next === undefined ? null : `scheduled-${page.next}`
-  return { messages: [...messages, ...page.messages], cursor: next }
+  return { messages, cursor: null }
+}
+
+const starts = { log: '0-0', scheduled: '0', cancelled: '0' } as const
+
+async function listFrom(
+  place: Source,
+  filter: MessageFilter,
+  after: string,
+  { pool }: BrokerContext,
+): Promise<{ readonly messages: readonly StoredMessage[]; readonly next: string | undefined }> {
+  if (place === 'scheduled') return runAdminQuery(pool, () => listScheduled(pool, filter, after))
+  if (place === 'cancelled') return runAdminQuery(pool, () => listCancelled(pool, filter, after))
+  const [partitionId = '0', seq = '0'] = after.split('-')
+  const { messages, next } = await runAdminQuery(pool, () =>
+    listMessages(pool, filter, { partitionId, seq }),
+  )
+  return { messages, next: next === undefined ? undefined : `${next.partitionId}-${next.seq}` }
 }
 
 async function follow(
@@ -204,17 +243,18 @@ function readCursor(cursor: unknown, form: RegExp): RegExpExecArray | undefined 
   return parts
 }
 
-function messageText(
+export function messageText(
   message: StoredMessage,
   queue: string,
   { cipher }: BrokerContext,
   more: object = {},
 ): string {
-  const { payload, headers, createdAt, dueAt, transactionId, ...fields } = message
+  const { payload, headers, createdAt, dueAt, transactionId, status, ...fields } = message
   const opened = dataOf(cipher, { queue, id: message.id }, payload)
   return jsonWith(
     {
       ...fields,
+      ...(status !== undefined && { status, state: shownState(status) }),
       ...opened.more,
       transactionId: transactionId ?? generatedId(message),
       queue,
@@ -230,9 +270,18 @@ function generatedId({ partitionId, seq, id }: StoredMessage): string {
   return partitionId === null || seq === null ? id : transactionIdFor(partitionId, seq)
 }
 
-function toGroup({ leaseExpiresAt, nextTryAt, history, ...group }: MessageInGroup): object {
+export function shownState(status: string): MessageState {
+  return status === 'pending' ? 'ready' : (status as MessageState)
+}
+
+export function toGroup(found: MessageInGroup): MessageAnswer['groups'][number] {
+  const { leaseExpiresAt, deliveredAt, nextTryAt, history, ...group } = found
   return {
     ...group,
+    status: group.status as MessageAnswer['groups'][number]['status'],
+    state: shownState(group.status),
+    ...readHolder(group.holder),
+    deliveredAt: deliveredAt === null ? null : new Date(deliveredAt).toISOString(),
     leaseExpiresAt: leaseExpiresAt === null ? null : new Date(leaseExpiresAt).toISOString(),
     nextTryAt: nextTryAt === null ? null : new Date(nextTryAt).toISOString(),
     history: history.map(toAttempt),
@@ -243,6 +292,7 @@ function toGroup({ leaseExpiresAt, nextTryAt, history, ...group }: MessageInGrou
 export function toAttempt(attempt: FailedAttemptRow): FailedAttempt {
   return {
     ...attempt,
+    ...readHolder(attempt.holder),
     deliveredAt: attempt.deliveredAt === null ? null : new Date(attempt.deliveredAt).toISOString(),
     endedAt: new Date(attempt.endedAt).toISOString(),
   }

@@ -21,6 +21,7 @@ import type { Lease, LeasedMessage } from '@rouse/storage'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { openLeases, type UnreadableMessage } from '../encryption/opening.ts'
 import { sealedPrefix } from '../encryption/payload-cipher.ts'
+import { holderOf } from '../holder.ts'
 import { ClientWatch } from '../http/client-watch.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
@@ -92,7 +93,7 @@ function toPopSpec(source: PopSource, options: PopOptions, context: BrokerContex
     leaseMs: options.leaseSeconds === undefined ? undefined : options.leaseSeconds * 1_000,
     autoAck: options.autoAck,
     subscription: options.subscription,
-    holder: context.holder,
+    holder: holderOf(context.holder, options.consumer),
   }
 }
 

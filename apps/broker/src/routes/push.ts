@@ -94,14 +94,13 @@ function* readsOf(
 function readPushItem(item: PushItem, context: BrokerContext, path: string): NewMessage {
   const { partition, traceId, headers } = item
   const { payloadBytesMax, messageHeadersBytesMax } = context.limits
-  const id = context.newMessageId()
   return {
     queue: parseQueueName(item.queue, `${path}.queue`),
     partition:
       partition === undefined ? undefined : parsePartitionName(partition, `${path}.partition`),
-    id,
+    id: context.newMessageId(),
     payload: jsonText(item, 'payload', `${path}.payload`, payloadBytesMax),
-    transactionId: readTransactionId(item, id, path),
+    transactionId: readTransactionId(item, path),
     traceId: traceId === undefined ? undefined : parseTransactionId(traceId, `${path}.traceId`),
     headers:
       headers === undefined
@@ -111,19 +110,20 @@ function readPushItem(item: PushItem, context: BrokerContext, path: string): New
   }
 }
 
-/** A missing transactionId is derived from seq. A scheduled message has no seq yet, so its id is used. */
-function readTransactionId(item: PushItem, id: string, path: string): string | undefined {
-  const { dedupeKey, transactionId, delayMs = 0, runAt } = item
+/** A missing transactionId is derived from seq, or, for a scheduled message, from its id. */
+function readTransactionId(
+  { dedupeKey, transactionId }: PushItem,
+  path: string,
+): string | undefined {
   if (dedupeKey !== undefined) {
     if (transactionId !== undefined && transactionId !== dedupeKey) {
       throw fieldError('invalid_request', `${path}.dedupeKey`, 'and transactionId differ')
     }
     return parseTransactionId(dedupeKey, `${path}.dedupeKey`)
   }
-  if (transactionId !== undefined) {
-    return parseTransactionId(transactionId, `${path}.transactionId`)
-  }
-  return delayMs > 0 || runAt !== undefined ? id : undefined
+  return transactionId === undefined
+    ? undefined
+    : parseTransactionId(transactionId, `${path}.transactionId`)
 }
 
 function readDelay(
@@ -185,18 +185,13 @@ export function toPushedAnswer(
       queue: item.queue,
       partition: result.partition,
       partitionId: result.partitionId,
-      dedupeKey: dedupeKeyOf(item) ?? null,
+      dedupeKey: item.transactionId ?? null,
       message_id: result.messageId,
       transaction_id: item.transactionId ?? generatedTransactionId(result),
       partition_id: result.partitionId,
       queueName: item.queue,
     }
   })
-}
-
-/** A scheduled message without a key has its own id in this field. */
-function dedupeKeyOf({ transactionId, id }: NewMessage): string | undefined {
-  return transactionId === id ? undefined : transactionId
 }
 
 function generatedTransactionId(result: PushedMessage): string {

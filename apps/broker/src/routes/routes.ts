@@ -10,6 +10,7 @@ import { deadLetterRoutes } from './dead-letters.ts'
 import { existingClientRoutes } from './existing-clients.ts'
 import { healthRoutes } from './health.ts'
 import { leaseRoutes } from './leases.ts'
+import { messageByIdRoutes } from './message-by-id.ts'
 import { messageRoutes } from './messages.ts'
 import { metricsRoute } from './observe/metrics.ts'
 import { seriesRoute } from './observe/series.ts'
@@ -48,6 +49,7 @@ const adminRoutes = [
   existingClientRoutes,
   whyRoute,
   messageRoutes,
+  messageByIdRoutes,
   deadLetterRoutes,
   deadLetterResourceRoutes,
   traceRoutes,

@@ -1,6 +1,7 @@
 // Explains why nothing is delivered: turns facts into sentences, the likeliest reason first.
 import type { WhyReason } from '@rouse/protocol'
 import type { GroupFacts, HeldLane, IdleFacts, Original, QueueFacts } from '@rouse/storage'
+import { readHolder } from '../holder.ts'
 
 export interface WhyOptions {
   readonly queue: string
@@ -71,7 +72,8 @@ function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions)
   if (ready === 0 && group.behindLeases === 0 && inFlight > 0 && !isWithheld) {
     const firstExpiresAt = iso(group.firstExpiresAt)
     const text = `Everything is delivered: ${messages(inFlight)} being processed. The first lease expires at ${firstExpiresAt}.`
-    reasons.push({ code: 'in_progress', text, inFlight, firstExpiresAt, holder: group.holder })
+    const who = readHolder(group.holder)
+    reasons.push({ code: 'in_progress', text, inFlight, firstExpiresAt, ...who })
   }
   if (group.dead > 0) {
     const text = `${messages(group.dead)} in the dead letters: GET /api/v1/dlq?queue=${encodeURIComponent(options.queue)} shows why.`
@@ -151,14 +153,14 @@ function explainLeased(group: GroupFacts): Reason {
       ? `until ${firstExpiresAt}`
       : `the first until ${firstExpiresAt}, the last until ${lastExpiresAt}`
   const text = `All partitions with messages are leased, ${until}: ${messages(group.behindLeases)} waiting behind ${group.inFlight} that are being processed.`
-  const { leasedLanes, behindLeases: behind, inFlight, holder } = group
+  const { leasedLanes, behindLeases: behind, inFlight } = group
   return {
     code: 'all_leased',
     text,
     leasedLanes,
     behind,
     inFlight,
-    holder,
+    ...readHolder(group.holder),
     firstExpiresAt,
     lastExpiresAt,
   }

@@ -1,4 +1,4 @@
-import type { WakeHint } from '@rouse/protocol'
+import { type WakeHint, withoutPlace } from '@rouse/protocol'
 import { type DueSchedule, dueSchedules, fireSchedule, type SealedFiring } from '@rouse/storage'
 import type pg from 'pg'
 import { type PayloadCipher, schedulePlace } from '../encryption/payload-cipher.ts'
@@ -41,7 +41,11 @@ export function createCron(options: CronOptions): Job {
     schedule: DueSchedule,
     { fire: ticks, next }: DueTicks,
   ): Promise<boolean> {
-    const messageIds = ticks.map(newMessageId)
+    const isSealed = schedule.toSeal !== null
+    const messageIds = ticks.map(() => {
+      const id = newMessageId()
+      return isSealed ? withoutPlace(id) : id
+    })
     const woken = await fireSchedule(pool, {
       id: schedule.id,
       seen: schedule.nextAt,

@@ -97,7 +97,7 @@ async function replay(method: string, address: string, body: unknown): Promise<A
  * Makes what the examples speak of: a queue with a leased message, a group with a dead letter, a schedule, a
  * redrive. Returns the ids.
  */
-async function prepare({ path }: Endpoint): Promise<Readonly<Record<string, string>>> {
+async function prepare({ method, path }: Endpoint): Promise<Readonly<Record<string, string>>> {
   const { queue, partition, group, name } = exampleParams as Record<string, string>
   await api.del(`/queues/${queue}`)
   await send('PUT', api.at(`/queues/${queue}`), { namespace: 'shop' })
@@ -113,6 +113,9 @@ async function prepare({ path }: Endpoint): Promise<Readonly<Record<string, stri
     keyId: made?.body.id ?? '',
     id: pushed.body[0].id,
     partitionId: dead.partitionId,
+  }
+  if (path.endsWith('/run-now') || (path === '/api/v1/messages/:id' && method === 'DELETE')) {
+    ids.id = (await api.push({ ...item, delayMs: 60_000 })).body[0].id
   }
   if (path.includes('/redrive')) {
     const started = await api.post('/dead-letters/redrives', { queue, rate: 1 })

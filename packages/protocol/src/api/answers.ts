@@ -14,7 +14,14 @@ import {
 } from '../schemas/groups.ts'
 import { KeysAnswerSchema, NewKeyAnswerSchema, RevokedKeyAnswerSchema } from '../schemas/keys.ts'
 import { ExtendAnswerSchema, ReleaseAnswerSchema } from '../schemas/lease.ts'
-import { MessageAnswerSchema, MessagesAnswerSchema } from '../schemas/messages.ts'
+import {
+  CancelAnswerSchema,
+  CancelManyAnswerSchema,
+  MessageAnswerSchema,
+  MessageByIdAnswerSchema,
+  MessagesAnswerSchema,
+  RunNowAnswerSchema,
+} from '../schemas/messages.ts'
 import { PopAnswerSchema } from '../schemas/pop.ts'
 import { PushAnswerSchema } from '../schemas/push.ts'
 import {
@@ -48,6 +55,10 @@ export const answers: Readonly<Record<string, object>> = {
   'POST /api/v1/lease/:leaseId/extend': ExtendAnswerSchema,
   'DELETE /api/v1/lease/:leaseId': ReleaseAnswerSchema,
   'GET /api/v1/messages': MessagesAnswerSchema,
+  'DELETE /api/v1/messages': CancelManyAnswerSchema,
+  'GET /api/v1/messages/:id': MessageByIdAnswerSchema,
+  'DELETE /api/v1/messages/:id': CancelAnswerSchema,
+  'POST /api/v1/messages/:id/run-now': RunNowAnswerSchema,
   'GET /api/v1/messages/:partitionId/:transactionId': MessageAnswerSchema,
   'GET /api/v1/dlq': DeadLettersAnswerSchema,
   'DELETE /api/v1/dlq': PurgedLettersAnswerSchema,

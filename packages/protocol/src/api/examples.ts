@@ -63,6 +63,7 @@ export const examples: Readonly<Record<string, Example>> = {
   },
   'POST /api/v1/lease/:leaseId/extend': { body: { seconds: 120 } },
   'GET /api/v1/messages': { query: { queue: 'emails', status: 'leased', limit: '10' } },
+  'DELETE /api/v1/messages': { query: { queue: 'emails', state: 'ready', dryRun: 'true' } },
   'GET /api/v1/dlq': { query: { queue: 'emails', limit: '10', ...span } },
   'DELETE /api/v1/dlq': { query: { queue: 'emails', errorCode: 'SMTP_451' } },
   'GET /api/v1/dlq/groups': { query: { queue: 'emails' } },

@@ -6,7 +6,7 @@ import {
   PurgeLettersQuerySchema,
   RedriveBodySchema,
 } from '../schemas/dead-letters.ts'
-import { MessagesQuerySchema } from '../schemas/messages.ts'
+import { CancelQuerySchema, MessagesQuerySchema } from '../schemas/messages.ts'
 import {
   MessageTracesQuerySchema,
   NamedTracesQuerySchema,
@@ -22,6 +22,31 @@ export const messageEndpoints: readonly Endpoint[] = [
     summary: 'Lists the messages of a queue',
     needs: needs('peek', 'query'),
     query: MessagesQuerySchema,
+  },
+  {
+    method: 'DELETE',
+    path: '/api/v1/messages',
+    summary: 'Cancels messages of a queue, one page per request',
+    needs: needs('manage', 'query'),
+    query: CancelQuerySchema,
+  },
+  {
+    method: 'GET',
+    path: '/api/v1/messages/:id',
+    summary: 'Shows a message by its id, with its state in every consumer group',
+    needs: needs('peek', 'found'),
+  },
+  {
+    method: 'DELETE',
+    path: '/api/v1/messages/:id',
+    summary: 'Cancels a message that no consumer group holds or has ended',
+    needs: needs('manage', 'found'),
+  },
+  {
+    method: 'POST',
+    path: '/api/v1/messages/:id/run-now',
+    summary: 'Makes a scheduled message, or a retry, due now',
+    needs: needs('manage', 'found'),
   },
   {
     method: 'GET',

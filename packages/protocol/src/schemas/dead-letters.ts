@@ -43,6 +43,7 @@ export const FailedAttemptSchema = Type.Object({
   errorCode: Nullable(Type.String()),
   errorMessage: Nullable(Type.String()),
   holder: Nullable(Type.String({ description: 'The node and worker that delivered the message' })),
+  consumer: Nullable(Type.String({ description: 'The name that the consumer gave itself' })),
   deliveredAt: Nullable(Time),
   endedAt: Time,
 })

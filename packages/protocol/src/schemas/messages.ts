@@ -12,7 +12,20 @@ export const messageStatuses = [
   'completed',
   'dead',
   'scheduled',
+  'cancelled',
 ] as const
+
+/** The state of a message. If its groups differ, the first of these that a group has. */
+export const messageStates = [
+  'ready',
+  'leased',
+  'retrying',
+  'dead',
+  'completed',
+  'scheduled',
+  'cancelled',
+] as const
+export type MessageState = (typeof messageStates)[number]
 
 /** The words of existing clients for a status. */
 export const messageStatusAliases = { processing: 'leased', dead_letter: 'dead' } as const
@@ -26,6 +39,9 @@ export const MessagesQuerySchema = Type.Object({
     Type.Enum([...messageStatuses, 'processing', 'dead_letter'], {
       description: '`processing` is `leased`, `dead_letter` is `dead`',
     }),
+  ),
+  state: Type.Optional(
+    Type.Enum(messageStates, { description: 'As status, where `ready` is `pending`' }),
   ),
   cursor: Type.Optional(
     Type.String({ description: 'From the last response, or `end` for new messages only' }),
@@ -44,6 +60,26 @@ export const MessagesQuerySchema = Type.Object({
 })
 export type MessagesQuery = Static<typeof MessagesQuerySchema>
 
+/** The messages to cancel. Only for the documentation, as above. */
+export const CancelQuerySchema = Type.Object({
+  queue: Name(),
+  state: Type.Enum(['ready', 'retrying', 'scheduled']),
+  partition: Type.Optional(Name()),
+  consumerGroup: Type.Optional(Name('The group whose state counts')),
+  ...spanFields,
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.pageSizeMax })),
+  cursor: Type.Optional(Type.String({ description: 'From the last response' })),
+  dryRun: Type.Optional(Type.Boolean({ description: 'Only counts the messages' })),
+})
+export type CancelQuery = Static<typeof CancelQuerySchema>
+
+export const CancelManyAnswerSchema = Type.Object({
+  matched: Type.Integer({ description: 'Messages of this step' }),
+  cancelled: Type.Integer({ description: 'The others were delivered or removed meanwhile' }),
+  cursor: Nullable(Type.String({ description: 'For the next step; null at the end' })),
+})
+export type CancelManyAnswer = Static<typeof CancelManyAnswerSchema>
+
 const messageFields = {
   id: Type.String(),
   transactionId: Type.String(),
@@ -60,7 +96,11 @@ const messageFields = {
 
 export const MessagesAnswerSchema = Type.Object({
   messages: Type.Array(
-    Type.Object({ ...messageFields, status: Type.Optional(Type.Enum(messageStatuses)) }),
+    Type.Object({
+      ...messageFields,
+      status: Type.Optional(Type.Enum(messageStatuses)),
+      state: Type.Optional(Type.Enum(messageStates)),
+    }),
   ),
   cursor: Nullable(
     Type.String({ description: 'Null at the end; a page before the end may be empty' }),
@@ -68,20 +108,46 @@ export const MessagesAnswerSchema = Type.Object({
 })
 export type MessagesAnswer = Static<typeof MessagesAnswerSchema>
 
+const groupFields = {
+  consumerGroup: Type.String(),
+  status: Type.Enum(messageStatuses),
+  state: Type.Enum(messageStates),
+  attempts: Type.Integer(),
+  leaseExpiresAt: Nullable(Time),
+  holder: Nullable(Type.String()),
+  consumer: Nullable(Type.String({ description: 'The name that the holder gave itself' })),
+  deliveredAt: Nullable(Time),
+  nextTryAt: Nullable(Time),
+  errorCode: Nullable(Type.String()),
+  errorMessage: Nullable(Type.String()),
+  history: Type.Array(FailedAttemptSchema),
+}
+
 export const MessageAnswerSchema = Type.Object({
   ...messageFields,
-  groups: Type.Array(
-    Type.Object({
-      consumerGroup: Type.String(),
-      status: Type.Enum(messageStatuses),
-      attempts: Type.Integer(),
-      leaseExpiresAt: Nullable(Time),
-      holder: Nullable(Type.String()),
-      nextTryAt: Nullable(Time),
-      errorCode: Nullable(Type.String()),
-      errorMessage: Nullable(Type.String()),
-      history: Type.Array(FailedAttemptSchema),
-    }),
-  ),
+  groups: Type.Array(Type.Object(groupFields)),
 })
 export type MessageAnswer = Static<typeof MessageAnswerSchema>
+
+export const MessageByIdAnswerSchema = Type.Object({
+  ...messageFields,
+  state: Type.Enum(messageStates),
+  cancelledAt: Nullable(Time),
+  keptUntil: Nullable(Time),
+  firstDeliveredAt: Nullable(Time),
+  completedAt: Nullable(Time),
+  result: Type.Unknown(),
+  progress: Type.Unknown(),
+  attempts: Type.Array(
+    Type.Object({ ...FailedAttemptSchema.properties, consumerGroup: Type.String() }),
+  ),
+  groups: Type.Array(Type.Object(groupFields)),
+})
+export type MessageByIdAnswer = Static<typeof MessageByIdAnswerSchema>
+
+export const CancelAnswerSchema = Type.Object({ cancelled: Type.Literal(true) })
+
+export const RunNowAnswerSchema = Type.Object({
+  id: Type.String(),
+  state: Type.Enum(['scheduled', 'retrying'], { description: 'The state before; it is due now' }),
+})

@@ -30,6 +30,9 @@ const popFields = {
     }),
   ),
   consumerGroup: Type.Optional(Type.String({ ...Name(), default: requestDefaults.consumerGroup })),
+  consumer: Type.Optional(
+    Name('The name of the consumer, shown with its leases, attempts and dead letters'),
+  ),
   autoAck: Type.Optional(Type.Boolean({ default: false })),
   partitions: Type.Optional(
     Type.Integer({

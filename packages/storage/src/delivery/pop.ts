@@ -1,4 +1,4 @@
-import type { PopSource } from '@rouse/protocol'
+import { messageIdAt, type PopSource } from '@rouse/protocol'
 import { boolArray, int4Array, int8Array, textArray } from '../binary-array.ts'
 import { callRows, type Executor } from '../executor.ts'
 
@@ -145,9 +145,10 @@ export function readPop(rows: readonly unknown[][]): PopResult {
       lease = readLease(row)
       leases.push(lease)
     }
+    const seq = Number(row[8])
     lease.messages.push({
-      seq: Number(row[8]),
-      id: row[9] as string,
+      seq,
+      id: messageIdAt(row[9] as string, lease.partitionId, seq),
       createdAtMs: row[10] as number,
       transactionId: row[11] as string | null,
       traceId: row[12] as string | null,

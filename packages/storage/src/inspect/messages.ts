@@ -29,6 +29,9 @@ export interface MessageFilter {
   readonly group: string
   readonly status: string | undefined
   readonly limit: number
+  /** Only messages created from this time, and before that time. */
+  readonly from?: Date | undefined
+  readonly before?: Date | undefined
 }
 
 const fields =
@@ -37,13 +40,13 @@ const fields =
 /** A page of the log, and the position of the next page. */
 export async function listMessages(
   pool: pg.Pool,
-  { queue, partition, group, status, limit }: MessageFilter,
+  { queue, partition, group, status, limit, from, before }: MessageFilter,
   after: Place,
 ): Promise<{ readonly messages: StoredMessage[]; readonly next: Place | undefined }> {
   const rows = await callStatement(
     pool,
-    `select ${fields}, status from rouse.list_messages($1, $2, $3, $4, $5, $6, $7)`,
-    [queue, partition, group, status, after.partitionId, after.seq, limit],
+    `select ${fields}, status from rouse.list_messages_v2($1, $2, $3, $4, $5, $6, $7, 1000, $8, $9)`,
+    [queue, partition, group, status, after.partitionId, after.seq, limit, from, before],
   )
   const end = rows.pop()?.[0] as string | null
   const messages = rows.map((row) => ({ ...readMessage(row), status: row[9] as string }))
@@ -72,6 +75,28 @@ export async function listScheduled(
   }))
   return { messages, next: rows.length < limit ? undefined : (rows.at(-1)?.[0] as string) }
 }
+
+/** Messages that were cancelled while they were scheduled, by id. */
+export async function listCancelled(
+  pool: pg.Pool,
+  { queue, partition, limit }: MessageFilter,
+  after: string,
+): Promise<{ readonly messages: StoredMessage[]; readonly next: string | undefined }> {
+  const rows = await callStatement(
+    pool,
+    `select id, rouse.shown_partition(partition), id, created_at, transaction_id, trace_id, payload, headers, due_at
+     from rouse.cancelled where queue = $1 and ($2::text is null or partition = $2) and id > $3 order by id limit $4`,
+    [queue, partition, after === '0' ? nilUuid : after, limit],
+  )
+  const messages = rows.map((row) => ({
+    ...readMessage([null, null, ...row.slice(1)]),
+    status: 'cancelled',
+    dueAt: row[8] as Date,
+  }))
+  return { messages, next: rows.length < limit ? undefined : (rows.at(-1)?.[0] as string) }
+}
+
+const nilUuid = '00000000-0000-0000-0000-000000000000'
 
 /** A position in the order of creation. */
 export interface Moment extends Place {
@@ -108,6 +133,7 @@ export interface MessageInGroup {
   /** Times are ms since 1970. */
   readonly leaseExpiresAt: number | null
   readonly holder: string | null
+  readonly deliveredAt: number | null
   readonly nextTryAt: number | null
   readonly errorCode: string | null
   readonly errorMessage: string | null
@@ -141,7 +167,7 @@ export async function findMessage(
   }
 }
 
-function readMessage(row: readonly unknown[]): StoredMessage {
+export function readMessage(row: readonly unknown[]): StoredMessage {
   return {
     partitionId: row[0] as string | null,
     seq: row[1] as number | null,

@@ -1,0 +1,91 @@
+// The id of a message names its place, so that a node finds the message without an index on ids.
+//
+// The worker that pushes a message gives it a UUIDv8, which is stored: a UUIDv7 with another version. Partition
+// and seq are known when the message is in the log. They replace the random bits:
+//
+//   48 bits: milliseconds of the push · version 7 · 74 bits: n in 6 bits, the partition id in 68 − n bits,
+//   the seq in n bits (n is the number of bits of the seq) · around the variant
+//
+// Every other id is kept as it is stored, and rouse.message_ids finds it: a message that was scheduled has its
+// id before it has a place, and an encrypted payload is bound to its id before it is stored.
+// rouse.message_id (migrations/functions/inspect/message_id.sql) does the same in SQL.
+
+export interface MessagePlace {
+  readonly partitionId: string
+  readonly seq: number
+}
+
+const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const versionAt = 14
+const placeBits = 68
+const low48 = 2 ** 48
+
+/** The id that users see. */
+export function messageIdAt(storedId: string, partitionId: string, seq: number): string {
+  if (!namesPlace(storedId)) return storedId
+  const time = storedId.slice(0, versionAt)
+  const seqBits = bitsOf(seq)
+  const place = Number(partitionId) * 2 ** seqBits + seq
+  if (place <= Number.MAX_SAFE_INTEGER) {
+    // The common case: the place has at most 53 bits.
+    const high = hex(0x8000 + Math.floor(place / low48), 4)
+    return `${time}7${hex(seqBits * 64, 3)}-${high}-${hex(place % low48, 12)}`
+  }
+  const bits = (BigInt(partitionId) << BigInt(seqBits)) | BigInt(seq)
+  if (bits >> BigInt(placeBits) !== 0n) return withoutPlace(storedId)
+  const first = hex(seqBits * 64 + Number(bits >> 62n), 3)
+  const rest = (0b10n << 62n) | (bits & ((1n << 62n) - 1n))
+  const text = rest.toString(16)
+  return `${time}7${first}-${text.slice(0, 4)}-${text.slice(4)}`
+}
+
+/** The place that an id names; undefined if it cannot be such an id. The message there may have another id. */
+export function placeOfMessageId(id: string): MessagePlace | undefined {
+  if (!isUuid(id) || id[versionAt] !== '7') return undefined
+  const first = Number.parseInt(id.slice(15, 18), 16)
+  const rest = BigInt(`0x${id.slice(19, 23)}${id.slice(24)}`)
+  const seqBits = first >> 6
+  const bits = (BigInt(first & 63) << 62n) | (rest & ((1n << 62n) - 1n))
+  const partitionId = bits >> BigInt(seqBits)
+  const seq = Number(bits & ((1n << BigInt(seqBits)) - 1n))
+  const isPlace = partitionId > 0n && seq > 0 && bitsOf(seq) === seqBits
+  const isInRange = partitionId < 2n ** 63n && seq <= Number.MAX_SAFE_INTEGER
+  return isPlace && isInRange ? { partitionId: String(partitionId), seq } : undefined
+}
+
+export function isUuid(text: unknown): text is string {
+  return typeof text === 'string' && uuidPattern.test(text)
+}
+
+/** Whether the public id of the message is derived from its place. */
+export function namesPlace(storedId: string): boolean {
+  return storedId[versionAt] === '8'
+}
+
+/** The time of the push in a UUIDv7 or UUIDv8, in ms since 1970. Undefined for other UUIDs. */
+export function timeOfMessageId(id: string): number | undefined {
+  if (id[versionAt] !== '7' && id[versionAt] !== '8') return undefined
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+}
+
+/** The UUIDv7 that a message keeps if it gets its id before its place. */
+export function withoutPlace(storedId: string): string {
+  return namesPlace(storedId) ? withVersion(storedId, 7) : storedId
+}
+
+/** The stored form of a new id. */
+export function withPlace(uuidV7: string): string {
+  return withVersion(uuidV7, 8)
+}
+
+function withVersion(id: string, version: 7 | 8): string {
+  return `${id.slice(0, versionAt)}${version}${id.slice(versionAt + 1)}`
+}
+
+function bitsOf(seq: number): number {
+  return seq < 2 ** 32 ? 32 - Math.clz32(seq) : 64 - Math.clz32(Math.floor(seq / 2 ** 32))
+}
+
+function hex(value: number, digits: number): string {
+  return value.toString(16).padStart(digits, '0')
+}

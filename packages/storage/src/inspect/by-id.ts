@@ -1,0 +1,89 @@
+// One message by its id: shown, cancelled, or made due.
+import { placeOfMessageId, timeOfMessageId, type WakeHint } from '@rouse/protocol'
+import { callRows, type Executor } from '../executor.ts'
+import { hintFields, readWakeHint } from '../wake-hint.ts'
+import { type FoundMessage, type MessageInGroup, readMessage } from './messages.ts'
+
+export interface MessageById extends FoundMessage {
+  readonly cancelledAt: Date | null
+  /** From when retention may remove it. Null if that is not known. */
+  readonly keptUntil: Date | null
+}
+
+const parameters = ['uuid', 'bigint', 'bigint']
+
+const findCall = {
+  name: 'find_by_id',
+  columns:
+    'partition_id, seq::float8, partition, message_id, created_at, transaction_id, trace_id, payload, headers, ' +
+    'queue, due_at, groups, cancelled_at, kept_until',
+  parameters,
+}
+
+export async function messageById(
+  executor: Executor,
+  id: string,
+): Promise<MessageById | undefined> {
+  const [row] = await callRows(executor, findCall, valuesOf(id))
+  if (row === undefined) return undefined
+  const dueAt = row[10] as Date | null
+  return {
+    ...readMessage(row),
+    createdAt: pushedAt(row, id),
+    queue: row[9] as string,
+    groups: row[11] as MessageInGroup[],
+    ...(dueAt === null ? {} : { dueAt }),
+    cancelledAt: row[12] as Date | null,
+    keptUntil: row[13] as Date | null,
+  }
+}
+
+/** The log has the time of promotion for a message that was scheduled. Its id has the time of the push. */
+function pushedAt([partitionId, seq, , , storedAt]: readonly unknown[], id: string): Date {
+  const place = placeOfMessageId(id)
+  const ms = timeOfMessageId(id)
+  const isHere = place?.partitionId === partitionId && place?.seq === seq
+  return seq === null || isHere || ms === undefined ? (storedAt as Date) : new Date(ms)
+}
+
+export type Cancellation =
+  | { readonly outcome: 'cancelled'; readonly woken: readonly WakeHint[] }
+  | { readonly outcome: 'leased'; readonly leaseExpiresAtMs: number }
+  | { readonly outcome: 'finished' | 'not_found' }
+
+const cancelCall = {
+  name: 'cancel_message',
+  columns: `outcome, lease_expires_ms, ${hintFields}`,
+  parameters,
+}
+
+export async function cancelMessage(executor: Executor, id: string): Promise<Cancellation> {
+  const [first, ...hints] = await callRows(executor, cancelCall, valuesOf(id))
+  const outcome = first?.[0] as Cancellation['outcome']
+  if (outcome === 'leased') return { outcome, leaseExpiresAtMs: first?.[1] as number }
+  if (outcome !== 'cancelled') return { outcome }
+  return { outcome, woken: hints.map((row) => readWakeHint(row, 2)) }
+}
+
+export type RunNow =
+  | { readonly outcome: 'scheduled' | 'not_scheduled' | 'not_found' }
+  | { readonly outcome: 'retrying'; readonly woken: readonly WakeHint[] }
+
+const runNowCall = {
+  name: 'run_now',
+  columns: `outcome, ${hintFields}`,
+  parameters,
+}
+
+/** A scheduled message is due then; the caller has it promoted. */
+export async function runNow(executor: Executor, id: string): Promise<RunNow> {
+  const [first, ...hints] = await callRows(executor, runNowCall, valuesOf(id))
+  const outcome = first?.[0] as RunNow['outcome']
+  if (outcome !== 'retrying') return { outcome }
+  return { outcome, woken: hints.map((row) => readWakeHint(row, 1)) }
+}
+
+function valuesOf(id: string): unknown[] {
+  const place = placeOfMessageId(id)
+  return [id, place?.partitionId ?? null, place?.seq ?? null]
+}

@@ -1,0 +1,211 @@
+// Single messages by their ids: looked up, cancelled, made due.
+import fc from 'fast-check'
+import { type Deed, must, mustAnswer, nameIn, pick, type Scene, settle, verb } from '../verb.ts'
+import {
+  ageMsMax,
+  type Message,
+  type Partition,
+  type Queue,
+  type Scheduled,
+  type World,
+} from '../world.ts'
+import { plainItem, push } from './producing.ts'
+
+interface Logged {
+  readonly kind: 'log'
+  readonly id: string
+  readonly queue: Queue
+  readonly partition: Partition
+  readonly message: Message
+}
+type Target =
+  | Logged
+  | { readonly kind: 'scheduled'; readonly id: string; readonly one: Scheduled }
+  | { readonly kind: 'cancelled'; readonly id: string; readonly queue: string }
+
+const index = fc.nat(1_000)
+
+export const addressing = [
+  verb({
+    name: 'look up',
+    weight: 4,
+    args: fc.record({ index }),
+    async run(scene, args): Promise<Deed> {
+      const target = pick(targetsOf(scene.world), args.index)
+      if (target === undefined) return undefined
+      const answer = await scene.product.call('GET', `/messages/${target.id}`)
+      mustAnswer(answer, 200)
+      const expected = stateOf(scene.world, target)
+      const { id, state } = answer.body as { id: string; state: string }
+      must(id === target.id, `the id is ${id} instead of ${target.id}`)
+      must(expected.includes(state), `the state is ${state} instead of ${expected.join(' or ')}`)
+      return { did: `look up ${describe(target)}: ${state}`, effect: 'done' }
+    },
+  }),
+  verb({
+    name: 'cancel',
+    weight: 6,
+    args: fc.record({ index }),
+    async run(scene, args): Promise<Deed> {
+      const { world, product } = scene
+      const target = await targetFor(scene, args.index)
+      if (target === undefined) return undefined
+      const answer = await product.call('DELETE', `/messages/${target.id}`)
+      const did = `cancel ${describe(target)}`
+      if (target.kind === 'log') {
+        const code = refusalOf(world, target)
+        if (code !== undefined) {
+          mustAnswer(answer, 409, code)
+          return { did: `${did}: ${code}`, effect: 'refused' }
+        }
+      }
+      mustAnswer(answer, 200)
+      must(answer.body.cancelled === true, `the answer is ${answer.text}`)
+      cancel(world, target)
+      return { did, effect: 'done' }
+    },
+  }),
+  verb({
+    name: 'run now',
+    weight: 3,
+    args: fc.record({ index }),
+    async run(scene, args): Promise<Deed> {
+      const { world, product } = scene
+      const certain = targetsOf(world).filter((one) => one.kind !== 'log' || !mayBeReady(one))
+      const waiting = certain.filter(
+        (one) => one.kind === 'scheduled' || (one.kind === 'log' && lanesAgain(one).length > 0),
+      )
+      const target = pick(waiting, args.index) ?? pick(certain, args.index)
+      if (target === undefined) return undefined
+      const answer = await product.call('POST', `/messages/${target.id}/run-now`)
+      const did = `run now ${describe(target)}`
+      if (!waiting.includes(target)) {
+        mustAnswer(answer, 409, 'not_scheduled')
+        return { did: `${did}: not scheduled`, effect: 'refused' }
+      }
+      mustAnswer(answer, 200)
+      if (target.kind === 'scheduled') {
+        world.scheduled = world.scheduled.map((one) =>
+          one === target.one ? { ...one, dueAt: Math.min(one.dueAt, world.now) } : one,
+        )
+        await settle(scene)
+      } else if (target.kind === 'log') {
+        for (const lane of lanesAgain(target)) {
+          const again = lane.again.get(target.message.seq)
+          if (again === undefined) continue
+          const dueAt = Math.min(again.dueAt, world.now)
+          lane.again.set(target.message.seq, { ...again, dueAt })
+        }
+      }
+      return { did, effect: 'done' }
+    },
+  }),
+]
+
+/** Every message whose id a response has shown, and that is young enough to be delivered. */
+function targetsOf(world: World): Target[] {
+  const logged = [...world.queues.values()].flatMap((queue) =>
+    [...queue.partitions.values()].flatMap((partition) =>
+      [...partition.log.values()].flatMap((message): Logged[] =>
+        isUncertain(world, queue, partition, message) || message.id === undefined
+          ? []
+          : [{ kind: 'log', id: message.id, queue, partition, message }],
+      ),
+    ),
+  )
+  const scheduled = world.scheduled.flatMap((one): Target[] =>
+    one.message.id === undefined ? [] : [{ kind: 'scheduled', id: one.message.id, one }],
+  )
+  const cancelled = world.cancelled.map((one): Target => ({ kind: 'cancelled', ...one }))
+  return [...logged, ...scheduled, ...cancelled]
+}
+
+/** A pop drops a message that is too old, unless it is redriven. Below the tail, retention may remove it. */
+function isUncertain(world: World, queue: Queue, { tail }: Partition, message: Message): boolean {
+  return message.seq < tail || world.now - message.createdAt > ageMsMax(queue.options)
+}
+
+/** A message that can be cancelled; if there is none, pushes one. Every third time any message. */
+async function targetFor(scene: Scene, number: number): Promise<Target | undefined> {
+  const { world } = scene
+  const open = () =>
+    targetsOf(world).filter((one) => one.kind !== 'log' || refusalOf(world, one) === undefined)
+  if (number % 3 === 0) return pick(targetsOf(world), number)
+  if (open().length === 0) {
+    const { did } = await push(scene, [{ ...plainItem, delayMs: number % 2 === 0 ? 60_000 : 0 }])
+    scene.lines.push(did)
+  }
+  return pick(open(), number)
+}
+
+function lanesAgain({ partition, message }: Logged) {
+  return [...partition.lanes.values()].filter(({ again }) => again.has(message.seq))
+}
+
+/** Whether the message was released: it may count as new again, or as one that waits for a retry. */
+function mayBeReady(target: Logged): boolean {
+  return lanesAgain(target).some(({ again }) => again.get(target.message.seq)?.soft)
+}
+
+/** The state of a message in every group. */
+function statesOf(world: World, { queue, partition, message }: Logged): string[] {
+  const { seq } = message
+  return [...queue.groups].map((group) => {
+    const lane = partition.lanes.get(group)
+    if (lane === undefined || lane.again.has(seq)) return lane === undefined ? 'ready' : 'retrying'
+    const isHeld = world.leases.some(
+      (lease) => lease.partition === partition && lease.group === group && lease.left.has(seq),
+    )
+    if (seq >= lane.next) return 'ready'
+    if (isHeld) return 'leased'
+    const isDead = queue.letters.some(
+      (letter) =>
+        letter.partition === partition && letter.group === group && letter.message.seq === seq,
+    )
+    return isDead ? 'dead' : 'completed'
+  })
+}
+
+const order = ['ready', 'leased', 'retrying', 'dead', 'completed']
+
+/** A released message may count as new again. */
+function stateOf(world: World, target: Target): string[] {
+  if (target.kind !== 'log') return [target.kind]
+  if (target.message.isCancelled) return ['cancelled']
+  const states = statesOf(world, target)
+  const first = order.find((state) => states.includes(state)) ?? 'ready'
+  return states.includes('retrying') ? [first, 'ready', 'retrying'] : [first]
+}
+
+function refusalOf(world: World, target: Logged): string | undefined {
+  if (target.message.isCancelled) return undefined
+  const states = statesOf(world, target)
+  if (states.includes('leased')) return 'message_leased'
+  return states.some((state) => state === 'dead' || state === 'completed')
+    ? 'message_finished'
+    : undefined
+}
+
+function cancel(world: World, target: Target): void {
+  if (target.kind === 'cancelled') return
+  const { message } = target.kind === 'log' ? target : target.one
+  const partition =
+    target.kind === 'log'
+      ? target.partition
+      : world.queues.get(target.one.queue)?.partitions.get(target.one.partition)
+  const key = message.key === undefined ? undefined : partition?.keys.get(message.key)
+  if (key !== undefined && key.id === message.id) partition?.keys.delete(message.key as string)
+  if (target.kind === 'log') {
+    target.message.isCancelled = true
+    for (const lane of target.partition.lanes.values()) lane.again.delete(target.message.seq)
+  } else {
+    world.scheduled = world.scheduled.filter((one) => one !== target.one)
+    world.cancelled.push({ id: target.id, queue: target.one.queue })
+  }
+}
+
+function describe(target: Target): string {
+  if (target.kind === 'log')
+    return `${nameIn(target.queue, target.partition)} ${target.message.seq}`
+  return `${target.kind} ${target.id}`
+}

@@ -89,8 +89,22 @@ export function redrive(world: World, queue: Queue, letters: readonly Letter[]):
     const isPassed = isFresh && message.createdAt < oldest
     if (isPassed) lane.next = seqAt(partition, oldest)
     if ((isFresh && !isPassed) || lane.again.has(seq)) continue
+    if (isHeldWithoutOrder(world, queue, group, partition, seq)) continue
     lane.again.set(seq, { attempts: 0, dueAt: world.now, alone: false, soft: true })
   }
+}
+
+/** After a seek back the message of a dead letter may be leased again. */
+function isHeldWithoutOrder(
+  world: World,
+  queue: Queue,
+  group: string,
+  partition: Partition,
+  seq: number,
+): boolean {
+  return world
+    .leasesOf(queue, group)
+    .some((lease) => lease.partition === partition && !lease.isOrdered && lease.left.has(seq))
 }
 
 /**

@@ -98,6 +98,11 @@ begin
     from letters d join rouse.partitions p on p.id = d.partition_id
     join rouse.lanes l on l.partition_id = d.partition_id and l.group_id = d.group_id
     where d.seq < greatest(l.next, p.tail)  -- after a seek back, the cursor delivers the others
+      -- If the cursor has delivered the message again, without order, that delivery goes on and is the only one.
+      and not exists (
+        select from rouse.leases s
+        where s.partition_id = d.partition_id and s.group_id = d.group_id and not s.ordered
+          and rouse.bits_after(s.from_seq, s.unacked, d.seq) is not null)
     on conflict on constraint redeliveries_pkey do nothing
   ), marked as (
     -- This marks the messages as redriven: they have no age limit (pop/expire_again.sql), and a release must

@@ -207,6 +207,21 @@ for (const how of ['failed', 'expired', 'released'] as const) {
   })
 }
 
+test('a message redriven while it is leased without order is not leased twice', async (t) => {
+  const { lease, pool, send, set, take } = await openStorage(t)
+  await set('q', { ordering: 'none' })
+  await send('q', 'p', [1])
+  const { leaseId } = await lease('q')
+  await ack(pool, [{ leaseId, status: 'dlq' }])
+  await seek(pool, { queue: 'q', group: 'g', to: new Date(0) })
+  const held = await lease('q')
+  t.same(payloads({ leases: [held] }), [1])
+  await redrive(pool, { queue: 'q' })
+  t.equal((await take('q')).status, 'empty', 'the delivery goes on')
+  await finish(pool, held)
+  t.equal((await take('q')).status, 'empty', 'and was the only one')
+})
+
 for (const ordering of ['partition', 'none']) {
   test(`a letter redriven after a seek back is delivered once (ordering ${ordering})`, async (t) => {
     const { freezeClock, lease, pool, rows, send, set, take } = await openStorage(t)

@@ -42,6 +42,10 @@ const table: Readonly<
   'POST /api/v1/lease/:leaseId/extend': ['W', 'any'],
   'DELETE /api/v1/lease/:leaseId': ['W', 'any'],
   'GET /api/v1/messages': ['O', 'queue'],
+  'DELETE /api/v1/messages': ['O', 'queue'],
+  'GET /api/v1/messages/:id': ['O', 'found'],
+  'DELETE /api/v1/messages/:id': ['O', 'found'],
+  'POST /api/v1/messages/:id/run-now': ['O', 'found'],
   'GET /api/v1/messages/:partitionId/:transactionId': ['O', 'found'],
   'DELETE /api/v1/messages/:partitionId/:transactionId': ['O', 'found'],
   'GET /api/v1/dlq': ['O', 'queue'],
@@ -98,6 +102,8 @@ const table: Readonly<
   'POST /api/v1/consumer-groups/:group/queues/:queue/subscription': ['O', 'queue'],
   'POST /api/v1/consumer-groups/:group/subscription': ['O', 'all'],
   'GET /stats': ['VO', 'all'],
+  'GET /metrics': ['VO', 'all'],
+  'GET /api/v1/series': ['VO', 'queue'],
   'GET /api/v1/nodes': ['VO', 'all'],
   'POST /api/v1/keys': ['', 'all'],
   'GET /api/v1/keys': ['', 'all'],
@@ -256,6 +262,10 @@ async function prepare({ path }: Endpoint): Promise<Readonly<Record<string, stri
   const ack = { partitionId, transactionId, leaseId, status: 'dlq', errorCode: 'SMTP_451' }
   await api('POST', '/ack', ack)
   const ids: Record<string, string> = { id: pushed.body[0].id, partitionId }
+  if (path.startsWith('/api/v1/messages/:id')) {
+    const items = [{ queue, payload: 1, delayMs: 60_000 }]
+    ids.id = (await api('POST', '/push', { items })).body[0].id
+  }
   if (path.includes('/schedules')) {
     await api('PUT', `/schedules/${name}`, { queue, cron: '@yearly' })
   }

@@ -73,7 +73,8 @@ test('a message whose retry is due in five minutes survives a retention of sixty
   const node = await startBroker(t, { database })
   const api = apiOf(node.url)
   await api.post('/configure', { queue: 'q', options: { completedRetentionSeconds: 60 } })
-  await api.push({ queue: 'q', payload: 'again' }, { queue: 'q', payload: 'after' })
+  const [partition, queue] = ['p', 'q']
+  await api.push({ queue, partition, payload: 'again' }, { queue, partition, payload: 'after' })
   const { body } = await api.pop('q')
   await api.ack(body.messages[0], 'retry', { delayMs: 300_000 })
   await database.advanceClock(200_000)

@@ -20,10 +20,11 @@ export async function send(
     ...init,
   })
   const text = await response.text()
+  const isJson = response.headers.get('content-type')?.includes('json') ?? false
   return {
     status: response.status,
     headers: response.headers,
-    body: text === '' ? undefined : JSON.parse(text),
+    body: isJson && text !== '' ? JSON.parse(text) : undefined,
   }
 }
 

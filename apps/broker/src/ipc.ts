@@ -2,11 +2,12 @@
 //
 //   worker → primary   ready · waiting · requestGrant · taken · release · available · free · configured ·
 //                      scheduled · pollDue · blocked · hintsLost · outcomeUnknown · workerStats · askStats ·
-//                      askSeries · askKeys · keysUsed
-//   primary → worker   grant · hintsWanted · configured · drain · stats · metrics · series · keys
+//                      askSeries · askKeys · keysUsed · limitUse
+//   primary → worker   grant · hintsWanted · configured · drain · stats · metrics · series · keys · limitUse
 import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 import type { Grant, SidecarStats } from '@rouse/sidecar'
 import type { KeyTable } from '@rouse/storage'
+import type { LimitUse } from './auth/rate-limits.ts'
 import type { NodeMetrics } from './observe/node-activity.ts'
 import type { SeriesRequest, SeriesValues } from './observe/series/series-store.ts'
 import type { Counted } from './observe/worker-observer.ts'
@@ -47,6 +48,8 @@ export type WorkerMessage =
   /** Asks for the API keys. `haveChanged`: as they are now, not as they were read last. */
   | { readonly type: 'askKeys'; readonly id: number; readonly haveChanged: boolean }
   | { readonly type: 'keysUsed'; readonly ids: readonly string[] }
+  /** What this worker has admitted for keys with limits. */
+  | { readonly type: 'limitUse'; readonly uses: readonly LimitUse[] }
 
 /** A time by the database's clock, or a delay from now. */
 export type Due = { readonly atMs: number } | { readonly inMs: number }
@@ -84,8 +87,12 @@ export type PrimaryMessage =
       readonly type: 'keys'
       readonly table?: KeyTable
       readonly ageMs: number
+      /** The live nodes of the cluster, which share the limits of keys. */
+      readonly nodes: number
       readonly id?: number
     }
+  /** What another worker of the node has admitted. */
+  | { readonly type: 'limitUse'; readonly workerId: number; readonly uses: readonly LimitUse[] }
   | {
       readonly type: 'stats'
       readonly id: number

@@ -137,6 +137,7 @@ export {
 export type {
   Key,
   KeyBody,
+  KeyLimits,
   KeysAnswer,
   NewKeyAnswer,
   RevokedKeyAnswer,
@@ -144,6 +145,7 @@ export type {
 } from './schemas/keys.ts'
 export {
   KeyBodySchema,
+  KeyLimitsSchema,
   KeySchema,
   KeysAnswerSchema,
   keyPresets,

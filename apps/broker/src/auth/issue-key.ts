@@ -1,6 +1,6 @@
 // Creates and rotates API keys, for the routes and for the command line.
 import { randomBytes } from 'node:crypto'
-import { fieldError, type KeyBody, parseTime } from '@rouse/protocol'
+import { fieldError, type KeyBody, type KeyLimits, parseTime } from '@rouse/protocol'
 import { createKey, findKey, type KeyRow, revokeKey } from '@rouse/storage'
 import type pg from 'pg'
 import { apiKeyHash, newApiKey } from './api-key.ts'
@@ -11,11 +11,11 @@ export interface IssuedKey extends KeyRow {
   readonly key: string
 }
 
-export type KeyRequest = Pick<KeyRow, 'name' | 'grants' | 'expiresAt'>
+export type KeyRequest = Pick<KeyRow, 'name' | 'grants' | 'limits' | 'expiresAt'>
 
 /** What a key is to be: a preset, grants, or both. Throws an error that names the field. */
 export function readKeyRequest(body: KeyBody): KeyRequest {
-  const { name, preset, queue, grants: given = [], expiresAt } = body
+  const { name, preset, queue, grants: given = [], limits = {}, expiresAt } = body
   if (queue !== undefined && preset === undefined) {
     throw fieldError('invalid_request', 'queue', 'is only for a preset: write it into the grants')
   }
@@ -36,8 +36,13 @@ export function readKeyRequest(body: KeyBody): KeyRequest {
   return {
     name,
     grants,
+    limits: definedOf(limits),
     expiresAt: expiresAt === undefined ? null : new Date(parseTime('expiresAt', expiresAt)),
   }
+}
+
+function definedOf(limits: KeyLimits): Record<string, number> {
+  return Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== undefined))
 }
 
 export async function issueKey(
@@ -46,9 +51,9 @@ export async function issueKey(
   createdBy: string,
 ): Promise<IssuedKey> {
   const { id, key } = newApiKey(randomBytes)
-  const { name, grants, expiresAt } = request
+  const { name, grants, limits, expiresAt } = request
   const hash = apiKeyHash(key)
-  await createKey(pool, { id, name, hash, grants, limits: {}, createdBy, expiresAt })
+  await createKey(pool, { id, name, hash, grants, limits, createdBy, expiresAt })
   const row = await findKey(pool, id)
   if (row === undefined) throw new Error('a new API key is not in the database')
   return { ...row, key }

@@ -71,6 +71,10 @@ export class KeyRing {
     throw new RouseError('unauthenticated', 'the API key is not valid: unknown, expired or revoked')
   }
 
+  get keyIds(): ReadonlySet<string> {
+    return new Set(this.#keys.keys())
+  }
+
   /** Whether a key that was valid before still is. */
   isValid(keyId: string): boolean {
     const known = this.#keys.get(keyId)
@@ -123,7 +127,8 @@ class KnownKey {
     this.#hash = Buffer.from(key.hash, 'hex')
     this.expiresAtMs = key.expiresAtMs ?? Number.POSITIVE_INFINITY
     const grants = new Grants(key.grants.flatMap(readGrant))
-    this.principal = { name: key.name, grants, keyId: key.id }
+    const limits = Object.keys(key.limits).length === 0 ? undefined : key.limits
+    this.principal = { name: key.name, grants, keyId: key.id, limits }
   }
 
   /** Compares in constant time. */

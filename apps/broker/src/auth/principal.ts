@@ -1,4 +1,4 @@
-import { verbs } from '@rouse/protocol'
+import { type KeyLimits, verbs } from '@rouse/protocol'
 import { Grants, parseGrant } from './grants.ts'
 
 /** The sender of a request. */
@@ -7,6 +7,8 @@ export interface Principal {
   readonly grants: Grants
   /** The id of the API key; undefined if the request has none. */
   readonly keyId?: string | undefined
+  /** Undefined: none. */
+  readonly limits?: KeyLimits | undefined
 }
 
 declare module 'fastify' {

@@ -72,6 +72,14 @@ export async function askPeers<Answer>(
   return { answers, unreachable }
 }
 
+/** A node that has not written its row for this long is not live. It writes every 10 s. */
+const liveMsMax = 25_000
+
+/** The nodes that write their rows, with this one. It does not depend on UDP. */
+export function countLive(peers: readonly Pick<Peer, 'wroteAgoMs'>[]): number {
+  return 1 + peers.filter(({ wroteAgoMs }) => (wroteAgoMs ?? liveMsMax) < liveMsMax).length
+}
+
 /** Whether the node is dead. A node that only gossip cannot reach still writes its row in the database. */
 function isGone({ state, heardAgoMs = 0, wroteAgoMs }: Peer): boolean {
   return state === 'dead' && (wroteAgoMs ?? Number.POSITIVE_INFINITY) >= heardAgoMs

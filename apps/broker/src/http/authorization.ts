@@ -8,19 +8,27 @@ import {
   type Target,
   type Verb,
 } from '@rouse/protocol'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Access } from '../auth/access.ts'
 import { forbidden } from '../auth/forbidden.ts'
 import type { Grants } from '../auth/grants.ts'
 import type { OpenPolls } from '../auth/open-polls.ts'
+import type { Principal } from '../auth/principal.ts'
+import type { RateLimits } from '../auth/rate-limits.ts'
 
 type Need = Exclude<Needs, 'nothing'>[number]
 type Check = (request: FastifyRequest) => void
 
+export interface Guards {
+  readonly access: Access
+  readonly openPolls: OpenPolls
+  readonly rateLimits: RateLimits
+}
+
 /** Applies to all routes that are registered after this call. */
 export function enforceGrants(
   app: FastifyInstance,
-  { access, openPolls }: { readonly access: Access; readonly openPolls: OpenPolls },
+  { access, openPolls, rateLimits }: Guards,
   list: readonly Endpoint[] = endpoints,
 ): void {
   const declared = new Map(list.map((one) => [`${one.method} ${one.path}`, one.needs]))
@@ -36,9 +44,12 @@ export function enforceGrants(
     route.onRequest = [
       (request, reply, done) => {
         try {
-          request.principal = access.authenticate(request.headers)
+          const principal = access.authenticate(request.headers)
+          request.principal = principal
+          if (principal.limits !== undefined)
+            admit(rateLimits, principal, request, isPoll ? reply : undefined)
           for (const check of checks) check(request)
-          if (isPoll && request.principal.keyId !== undefined) openPolls.add(request, reply)
+          if (isPoll && principal.keyId !== undefined) openPolls.add(request, reply)
           done()
         } catch (error) {
           done(error as Error)
@@ -60,6 +71,20 @@ export function enforceGrants(
       ...hooksOf(route.preValidation),
     ]
   })
+}
+
+/** Counts the request before its grants are checked: refused requests count, too. */
+function admit(
+  rateLimits: RateLimits,
+  { keyId, limits }: Principal,
+  request: FastifyRequest,
+  poll: FastifyReply | undefined,
+): void {
+  if (keyId === undefined || limits === undefined) return
+  rateLimits.admit(keyId, limits, Number(request.headers['content-length'] ?? 0))
+  if (poll === undefined) return
+  rateLimits.openPop(keyId, limits)
+  poll.raw.once('close', () => rateLimits.popClosed(keyId))
 }
 
 function split<Item>(items: readonly Item[], isFirst: (item: Item) => boolean): [Item[], Item[]] {

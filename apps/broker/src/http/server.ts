@@ -54,7 +54,7 @@ export function createServer(context: BrokerContext): FastifyInstance {
       void sendProblem(context, request, reply, error)
     },
   })
-  parseBodies(app)
+  parseBodies(app, context)
   const methods = methodsByPath(app)
   app.setErrorHandler((error, request, reply) =>
     sendProblem(context, request, reply, faults.complete(error, request)),
@@ -74,6 +74,7 @@ export function createServer(context: BrokerContext): FastifyInstance {
     done(encodingFault(request.url))
   })
   app.addHook('onSend', (request, reply, payload, done) => {
+    chargeBytes(context, request, payload)
     reply.header('x-request-id', request.id)
     if (context.phase.isDraining) reply.header('connection', 'close')
     done(null, payload)
@@ -85,15 +86,27 @@ export function createServer(context: BrokerContext): FastifyInstance {
   return app
 }
 
-function parseBodies(app: FastifyInstance): void {
+function parseBodies(app: FastifyInstance, context: BrokerContext): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    if (request.headers['content-length'] === undefined) chargeBytes(context, request, body)
     try {
       done(null, parseJsonBody(body as Buffer))
     } catch (error) {
       done(error as Error)
     }
   })
+}
+
+/** Counts what a key with limits sends and gets. */
+function chargeBytes(
+  { rateLimits }: BrokerContext,
+  { principal: { keyId, limits } }: FastifyRequest,
+  body: unknown,
+): void {
+  if (limits === undefined || keyId === undefined) return
+  const isText = typeof body === 'string' || Buffer.isBuffer(body)
+  if (isText) rateLimits.charge(keyId, Buffer.byteLength(body))
 }
 
 function sendProblem(

@@ -15,9 +15,13 @@ export interface KeyReaderOptions {
   readonly log: Logger
   readonly clock: Clock
   readonly workers: Pick<WorkerProcesses, 'post' | 'postAll'>
+  /** The number of live nodes of the cluster, with this one. */
+  readonly liveNodes: () => number
   /** As read at the start. */
   readonly table: KeyTable
 }
+
+type KeyMessage = Extract<WorkerMessage, { readonly type: 'askKeys' | 'keysUsed' | 'limitUse' }>
 
 export class KeyReader {
   readonly #options: KeyReaderOptions
@@ -51,23 +55,35 @@ export class KeyReader {
     await this.#writing
   }
 
+  received(workerId: number, message: KeyMessage): void {
+    switch (message.type) {
+      case 'askKeys':
+        return this.#answer(workerId, message)
+      case 'keysUsed':
+        return this.#used(message.ids)
+      case 'limitUse':
+        return this.#options.workers.postAll({ ...message, workerId })
+    }
+  }
+
   /** Sends the keys to a worker, and reads them before if they have changed. */
-  answer(
+  #answer(
     workerId: number,
-    { id, haveChanged }: Extract<WorkerMessage, { readonly type: 'askKeys' }>,
+    { id, haveChanged }: Extract<KeyMessage, { readonly type: 'askKeys' }>,
   ): void {
-    const { workers, clock } = this.#options
+    const { workers, clock, liveNodes } = this.#options
     // The read may have failed: a worker must not take an old table for a new one.
     const send = () => {
       const ageMs = clock.nowMs() - this.#readAtMs
-      workers.post(workerId, { type: 'keys', table: this.#table, ageMs, id })
+      const nodes = liveNodes()
+      workers.post(workerId, { type: 'keys', table: this.#table, ageMs, nodes, id })
     }
     if (haveChanged) void this.#read().then(send)
     else send()
   }
 
   /** Keys were used: their day of last use is stored. A failure costs nothing but that day. */
-  used(ids: readonly string[]): void {
+  #used(ids: readonly string[]): void {
     const { pool, log } = this.#options
     this.#writing = this.#writing
       .then(() => markKeysUsed(pool, ids))
@@ -77,7 +93,7 @@ export class KeyReader {
   }
 
   async #readNow(): Promise<void> {
-    const { pool, log, workers, clock } = this.#options
+    const { pool, log, workers, clock, liveNodes } = this.#options
     // What changes during the read may be missing in it.
     const beganAtMs = clock.nowMs()
     try {
@@ -94,6 +110,7 @@ export class KeyReader {
     const isNew = text !== this.#text
     this.#text = text
     const ageMs = clock.nowMs() - beganAtMs
-    workers.postAll({ type: 'keys', ageMs, ...(isNew ? { table: this.#table } : {}) })
+    const table = isNew ? { table: this.#table } : {}
+    workers.postAll({ type: 'keys', ageMs, nodes: liveNodes(), ...table })
   }
 }

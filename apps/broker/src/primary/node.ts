@@ -3,6 +3,7 @@
 import type { ClusterIdentity, KeyTable } from '@rouse/storage'
 import type pg from 'pg'
 import { systemClock } from '../clock.ts'
+import { countLive } from '../cluster/cluster-stats.ts'
 import { ClusterLink } from '../cluster/link.ts'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/config-error.ts'
@@ -50,7 +51,14 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
     log,
     onReady,
   })
-  const keys = new KeyReader({ pool, log, clock, workers, table: keyTable })
+  const keys = new KeyReader({
+    pool,
+    log,
+    clock,
+    workers,
+    liveNodes: () => countLive(link.stats().peers),
+    table: keyTable,
+  })
   const activity = new NodeActivity({
     nowMs: clock.nowMs,
     wallMs: clock.wallMs,

@@ -27,7 +27,7 @@ export interface SharedStateHostOptions {
   readonly log: Logger
   readonly pool: pg.Pool
   readonly workers: Pick<WorkerProcesses, 'post' | 'postAll'>
-  readonly keys: Pick<KeyReader, 'answer' | 'used'>
+  readonly keys: Pick<KeyReader, 'received'>
   readonly activity: WorkerReportsOptions['activity']
   readonly stats: (
     shared: SharedStateStats,
@@ -241,9 +241,9 @@ export class SharedStateHost {
         this.#reports.add(workerId, message.stats)
         return manager.heardSidecar(workerId)
       case 'askKeys':
-        return this.#options.keys.answer(workerId, message)
       case 'keysUsed':
-        return this.#options.keys.used(message.ids)
+      case 'limitUse':
+        return this.#options.keys.received(workerId, message)
       case 'askStats':
       case 'askSeries':
         return this.#reports.answer(workerId, message)

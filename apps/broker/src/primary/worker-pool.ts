@@ -33,6 +33,7 @@ const regularMessages = new Set<string>([
   'series',
   'keys',
   'keysUsed',
+  'limitUse',
 ])
 
 const respawnMsMin = 100

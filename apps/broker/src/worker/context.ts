@@ -4,6 +4,7 @@ import type pg from 'pg'
 import type { Access } from '../auth/access.ts'
 import type { AuditLog } from '../auth/audit-log.ts'
 import type { OpenPolls } from '../auth/open-polls.ts'
+import type { RateLimits } from '../auth/rate-limits.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import type { PayloadCipher } from '../encryption/payload-cipher.ts'
@@ -25,6 +26,7 @@ export interface BrokerContext {
   readonly limits: Limits
   readonly access: Access
   readonly openPolls: OpenPolls
+  readonly rateLimits: RateLimits
   readonly audit: AuditLog
   /** API keys have changed. Resolves when this worker has read them again, or after two seconds. */
   readonly keysChanged: () => Promise<void>

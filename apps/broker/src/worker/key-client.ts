@@ -4,6 +4,7 @@ import { type Access, createAccess } from '../auth/access.ts'
 import { AuditLog, type AuditLogOptions } from '../auth/audit-log.ts'
 import { KeyRing } from '../auth/key-ring.ts'
 import { OpenPolls } from '../auth/open-polls.ts'
+import { RateLimits } from '../auth/rate-limits.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import type { Outbox, PrimaryMessage, WorkerMessage } from '../ipc.ts'
@@ -12,6 +13,9 @@ import type { Logger } from '../log.ts'
 const answerMsMax = 2_000
 /** How often used keys are reported, and pops whose key has expired are ended. */
 const reportMs = 5_000
+/** How often the use of keys with limits is reported. Open pops are repeated every tenth time. */
+const useMs = 100
+const usesPerRepeat = 10
 
 export interface KeyClient {
   /** Resolves when the primary has sent the API keys. */
@@ -19,7 +23,7 @@ export interface KeyClient {
   stop(): void
   /** The keys have changed. Resolves when this worker has read them again, or after two seconds. */
   changed(): Promise<void>
-  received(message: Extract<PrimaryMessage, { readonly type: 'keys' }>): void
+  received(message: Extract<PrimaryMessage, { readonly type: 'keys' | 'limitUse' }>): void
 }
 
 /** Who sends a request to this worker, and the credential of the requests that it sends itself. */
@@ -29,23 +33,28 @@ export function createWorkerAuth(options: {
   readonly pool: pg.Pool
   readonly log: Logger
   readonly clock: Clock
+  /** The id of this worker in its node. */
+  readonly workerId: number
 }): {
   readonly keyClient: KeyClient
   readonly access: Access
   readonly openPolls: OpenPolls
+  readonly rateLimits: RateLimits
   readonly audit: AuditLog
   readonly keysChanged: () => Promise<void>
   readonly nodeAuthorization: () => string
 } {
-  const { config, outbox, pool, log, clock } = options
+  const { config, outbox, pool, log, clock, workerId } = options
   const write: AuditLogOptions['write'] = (entries) => writeAudit(pool, config.nodeId, entries)
   const ring = new KeyRing(clock)
   const openPolls = new OpenPolls()
-  const keyClient = createKeyClient({ outbox, ring, openPolls })
+  const rateLimits = new RateLimits(clock)
+  const keyClient = createKeyClient({ outbox, ring, openPolls, rateLimits, workerId })
   return {
     keyClient,
     access: createAccess(config, ring),
     openPolls,
+    rateLimits,
     audit: new AuditLog({ write, log, clock }),
     keysChanged: () => keyClient.changed(),
     nodeAuthorization: () => `Bearer ${ring.signForNode()}`,
@@ -57,11 +66,14 @@ function createKeyClient(options: {
   readonly outbox: Outbox<WorkerMessage>
   readonly ring: KeyRing
   readonly openPolls: OpenPolls
+  readonly rateLimits: RateLimits
+  readonly workerId: number
 }): KeyClient {
-  const { outbox, ring, openPolls } = options
+  const { outbox, ring, openPolls, rateLimits, workerId } = options
   const asked = new Map<number, () => void>()
   let lastId = 0
   let timer: NodeJS.Timeout | undefined
+  const useReports = createUseReports(rateLimits, outbox)
 
   function ask(haveChanged: boolean): Promise<void> {
     lastId += 1
@@ -78,6 +90,7 @@ function createKeyClient(options: {
 
   return {
     start() {
+      useReports.start()
       timer ??= setInterval(() => {
         report()
         // Keys expire while the database is unavailable, too, and then nothing is received.
@@ -87,6 +100,7 @@ function createKeyClient(options: {
     },
     stop() {
       clearInterval(timer)
+      useReports.stop()
       report()
     },
     async changed() {
@@ -97,12 +111,40 @@ function createKeyClient(options: {
       await Promise.race([ask(true), late])
       clearTimeout(timeout)
     },
-    received({ table, ageMs, id }) {
+    received(message) {
+      if (message.type === 'limitUse') {
+        if (message.workerId !== workerId) rateLimits.applyUse(message.workerId, message.uses)
+        return
+      }
+      const { table, ageMs, nodes, id } = message
       ring.update(table, ageMs)
+      rateLimits.nodes = nodes
+      if (table !== undefined) rateLimits.keep(ring.keyIds)
       openPolls.endInvalid(ring)
       if (id === undefined) return
       asked.get(id)?.()
       asked.delete(id)
+    },
+  }
+}
+
+/** Reports what this worker admits, so that all workers of the node share the limits of a key. */
+function createUseReports(rateLimits: RateLimits, outbox: Outbox<WorkerMessage>) {
+  let timer: NodeJS.Timeout | undefined
+  let count = 0
+
+  function report(): void {
+    count += 1
+    const uses = rateLimits.takeUse(count % usesPerRepeat === 0)
+    if (uses.length > 0) outbox.post({ type: 'limitUse', uses })
+  }
+
+  return {
+    start(): void {
+      timer ??= setInterval(report, useMs)
+    },
+    stop(): void {
+      clearInterval(timer)
     },
   }
 }

@@ -109,7 +109,7 @@ export function handlePrimaryMessages(parts: {
       if (message.type === 'grant') sidecar.onGrant(message.grant)
       else if (message.type === 'hintsWanted') gate.setWanted(message.areWanted)
       else if (message.type === 'configured') void encrypted.refresh()
-      else if (message.type === 'keys') keyClient.received(message)
+      else if (message.type === 'keys' || message.type === 'limitUse') keyClient.received(message)
       else if (message.type === 'drain') drain.begin()
       else observation.answered(message)
     }

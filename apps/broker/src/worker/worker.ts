@@ -50,7 +50,8 @@ export async function runWorker(config: Config): Promise<void> {
   const encrypted = createEncryptedQueues({ cipher, pool, log })
   const observed = { observer, outbox, sidecar, pool, counts, clock: systemClock }
   const observation = createObservation({ ...observed, workers: config.workers })
-  const { keyClient, ...auth } = createWorkerAuth({ config, outbox, pool, log, clock: systemClock })
+  const authOptions = { config, outbox, pool, log, clock: systemClock, workerId }
+  const { keyClient, ...auth } = createWorkerAuth(authOptions)
   const readiness = createReadiness({ pool, nowMs: systemClock.nowMs })
   const drain = createWorkerDrain({
     phase,

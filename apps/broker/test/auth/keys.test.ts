@@ -174,6 +174,48 @@ test('a key of one consumer group pops for that group only', { timeout }, async 
   t.match(other, { status: 403, body: { grant: 'pop:mail' } })
 })
 
+test('a key with limits gets 429 with Retry-After, over all workers of the node', {
+  timeout,
+}, async (t) => {
+  const { url } = await startBroker(t)
+  const admin = await makeKey(url, undefined, { preset: 'admin' })
+  const limits = { requestsPerSecond: 20 }
+  const limited = await makeKey(url, admin.key, { preset: 'worker', limits })
+  await untilKnown(url, admin.key, 200)
+  const until = performance.now() + 4_000
+  const counts = new Map<number, number>()
+  const push = { items: [{ queue: 'q', payload: 1 }] }
+  while (performance.now() < until) {
+    const answer = await sendAs(limited.key, 'POST', `${url}/api/v1/push`, push)
+    counts.set(answer.status, (counts.get(answer.status) ?? 0) + 1)
+    if (answer.status !== 429) continue
+    t.match(answer.body, { code: 'rate_limited', retryable: true })
+    t.match(answer.headers.get('retry-after'), /^\d+$/)
+  }
+  const done = counts.get(201) ?? 0
+  t.ok(done >= 60 && done <= 20 * 4 + 40, `${done} in four seconds, in two workers`)
+  t.ok((counts.get(429) ?? 0) > 0)
+})
+
+test('a key has no more waiting pops than its limit, over all workers of the node', {
+  timeout,
+}, async (t) => {
+  const { url } = await startBroker(t)
+  const admin = await makeKey(url, undefined, { preset: 'admin' })
+  const limited = await makeKey(url, admin.key, { preset: 'worker', limits: { waitingPops: 1 } })
+  await untilKnown(url, limited.key, 403)
+  const pop = (waitMs: number) =>
+    sendAs(limited.key, 'GET', `${url}/api/v1/pop/queue/q?wait=true&timeout=${waitMs}`)
+  const first = pop(30_000)
+  await eventually(async () => {
+    return (await sendAs(admin.key, 'GET', `${url}/stats`)).body.waiting.total === 1
+  })
+  for (let i = 0; i < 4; i += 1) await eventually(async () => (await pop(50)).status === 429)
+  await sendAs(admin.key, 'POST', `${url}/api/v1/push`, { items: [{ queue: 'q', payload: 1 }] })
+  t.equal((await first).status, 200)
+  await eventually(async () => (await pop(50)).status === 204)
+})
+
 test('a key that manages a queue cannot move its dead letters to a queue that it may not push to', {
   timeout,
 }, async (t) => {

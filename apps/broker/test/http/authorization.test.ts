@@ -4,12 +4,14 @@ import fastify from 'fastify'
 import { test } from 'tap'
 import { OpenPolls } from '../../src/auth/open-polls.ts'
 import { anonymous } from '../../src/auth/principal.ts'
+import { RateLimits } from '../../src/auth/rate-limits.ts'
 import { enforceGrants } from '../../src/http/authorization.ts'
 
 function serverWith(list?: readonly Endpoint[]) {
   const app = fastify()
   const access = { authenticate: () => anonymous }
-  enforceGrants(app, { access, openPolls: new OpenPolls() }, list)
+  const rateLimits = new RateLimits({ nowMs: () => 0, wallMs: () => 0 })
+  enforceGrants(app, { access, openPolls: new OpenPolls(), rateLimits }, list)
   return app
 }
 

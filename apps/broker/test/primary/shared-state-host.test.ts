@@ -34,7 +34,7 @@ function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
     // The pool is not used: there are no waiters to poll for.
     pool: {} as pg.Pool,
     workers: { post: () => {}, postAll: (message) => toWorkers.push(message) },
-    keys: { answer: () => {}, used: () => {} },
+    keys: { received: () => {} },
     activity: new NodeActivity({ nowMs: () => 0, wallMs: () => 0, namedQueuesMax: 10 }),
     stats: (one) => {
       shared = one

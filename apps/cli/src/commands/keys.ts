@@ -6,7 +6,7 @@ import { type Api, type Json, segment } from '../api.ts'
 import { CliError } from '../cli-error.ts'
 import { wallMs } from '../clock.ts'
 import { databaseUrl } from '../config.ts'
-import { durationMs, since } from '../format.ts'
+import { count, durationMs, since } from '../format.ts'
 import type { Output } from '../output.ts'
 import { sessionOf, verb } from '../verb.ts'
 
@@ -24,6 +24,9 @@ interface CreateOptions {
   readonly queue?: string
   readonly grant?: readonly string[]
   readonly expiresIn?: number
+  readonly requestsPerSecond?: number
+  readonly bytesPerSecond?: number
+  readonly waitingPops?: number
 }
 
 export function keysVerb(program: Command): void {
@@ -45,6 +48,9 @@ rouse keys revoke ID`,
     .option('--queue <pattern>', 'limits the preset to a queue, or to a prefix such as orders-*')
     .option('--grant <grant...>', 'single grants, such as push:orders or pop:mail@sender')
     .option('--expires-in <duration>', 'the key ends after this time, such as 90d', durationMs)
+    .option('--requests-per-second <count>', 'limit, divided among the live nodes', count)
+    .option('--bytes-per-second <count>', 'limit of bodies and responses together', count)
+    .option('--waiting-pops <count>', 'limit of pops that wait at once', count)
     .action(async (name: string, _options: object, command: Command) => {
       const { api, output, options } = sessionOf<CreateOptions>(command)
       const body = bodyOf(name, options)
@@ -92,7 +98,11 @@ rouse keys revoke ID`,
 }
 
 function bodyOf(name: string, options: CreateOptions): Json {
-  const { preset, queue, grant, expiresIn } = options
+  const { preset, queue, grant, expiresIn, requestsPerSecond, bytesPerSecond, waitingPops } =
+    options
+  const limits = Object.entries({ requestsPerSecond, bytesPerSecond, waitingPops }).filter(
+    ([, limit]) => limit !== undefined,
+  )
   if (preset === undefined && grant === undefined) {
     throw new CliError('usage', 'no grants given: add --preset or --grant')
   }
@@ -101,6 +111,7 @@ function bodyOf(name: string, options: CreateOptions): Json {
     ...(preset === undefined ? {} : { preset }),
     ...(queue === undefined ? {} : { queue }),
     ...(grant === undefined ? {} : { grants: grant }),
+    ...(limits.length === 0 ? {} : { limits: Object.fromEntries(limits) }),
     ...(expiresIn === undefined ? {} : { expiresAt: new Date(wallMs() + expiresIn).toISOString() }),
   }
 }

@@ -4,6 +4,17 @@ import { Name, Nullable, Time } from './name.ts'
 /** Sets of grants with a name, for `rouse keys create --preset`. */
 export const keyPresets = ['producer', 'worker', 'viewer', 'operator', 'admin'] as const
 
+const Limit = (description: string) =>
+  Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000_000, description }))
+
+/** Divided among the live nodes. */
+export const KeyLimitsSchema = Type.Object({
+  requestsPerSecond: Limit('Requests that a key may send in a second'),
+  bytesPerSecond: Limit('Bytes of bodies and responses in a second'),
+  waitingPops: Limit('Pops that may wait at once'),
+})
+export type KeyLimits = Static<typeof KeyLimitsSchema>
+
 export const KeyBodySchema = Type.Object({
   name: Name('Who or what uses the key; several keys may have one name'),
   preset: Type.Optional(Type.Enum([...keyPresets])),
@@ -11,6 +22,7 @@ export const KeyBodySchema = Type.Object({
   grants: Type.Optional(
     Type.Array(Type.String({ description: 'Such as push:orders, pop:mail-*@sender, admin' })),
   ),
+  limits: Type.Optional(KeyLimitsSchema),
   expiresAt: Type.Optional(Type.String({ description: 'A time with a time zone' })),
 })
 export type KeyBody = Static<typeof KeyBodySchema>
@@ -30,6 +42,7 @@ const fields = {
   id: Type.String(),
   name: Type.String(),
   grants: Type.Array(Type.String()),
+  limits: KeyLimitsSchema,
   createdBy: Type.String(),
   createdAt: Time,
   expiresAt: Nullable(Time),

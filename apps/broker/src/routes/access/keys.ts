@@ -78,8 +78,8 @@ function keyIdOf(request: FastifyRequest): string {
   return (request.params as { readonly keyId: string }).keyId
 }
 
-function describe({ name, grants, expiresAt }: KeyRow) {
-  return { name, grants, expiresAt }
+function describe({ name, grants, limits, expiresAt }: KeyRow) {
+  return { name, grants, limits, expiresAt }
 }
 
 function noSuchKey(id: string): RouseError {
@@ -91,6 +91,7 @@ function toKey(row: KeyRow): Key {
     id: row.id,
     name: row.name,
     grants: [...row.grants],
+    limits: row.limits,
     createdBy: row.createdBy,
     createdAt: row.createdAt.toISOString(),
     expiresAt: row.expiresAt?.toISOString() ?? null,

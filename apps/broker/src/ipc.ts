@@ -3,7 +3,8 @@
 //   worker → primary   ready · waiting · requestGrant · taken · release · available · free · configured ·
 //                      scheduled · pollDue · blocked · hintsLost · outcomeUnknown · workerStats · askStats ·
 //                      askSeries · askKeys · keysUsed · limitUse
-//   primary → worker   grant · hintsWanted · configured · drain · stats · metrics · series · keys · limitUse
+//   primary → worker   grant · hintsWanted · configured · drain · reloadTls · stats · metrics · series · keys ·
+//                      limitUse
 import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 import type { Grant, SidecarStats } from '@rouse/sidecar'
 import type { KeyTable } from '@rouse/storage'
@@ -79,6 +80,8 @@ export type PrimaryMessage =
   /** Queue options have changed, or may have changed, on some node. The worker refreshes its caches. */
   | { readonly type: 'configured' }
   | { readonly type: 'drain' }
+  /** The files of TLS may have changed. */
+  | { readonly type: 'reloadTls' }
   /**
    * The API keys, as they were read `ageMs` ago. Without a table they have not changed. `id`: the request that this
    * answers.

@@ -1,30 +1,37 @@
 // Decides who sends a request, in one place, before any code of a route runs.
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Socket } from 'node:net'
 import { isLoopback } from '@rouse/gossip'
 import { RouseError } from '@rouse/protocol'
 import type { Config } from '../config/config.ts'
 import { createHostCheck } from './allowed-hosts.ts'
+import type { ClientCertificates } from './client-certificates.ts'
 import type { KeyRing } from './key-ring.ts'
 import { anonymous, type Principal } from './principal.ts'
 
 export interface Access {
-  /** The principal of a request with these headers. Throws if it has no valid credential. */
-  authenticate(headers: IncomingHttpHeaders): Principal
+  /** The principal of a request with these headers, on this connection. Throws if it has no valid credential. */
+  authenticate(headers: IncomingHttpHeaders, socket: Socket): Principal
 }
 
 type Settings = Pick<Config, 'host' | 'insecure' | 'advertiseUrl' | 'allowedHosts'>
 
-export function createAccess(config: Settings, ring: KeyRing): Access {
+/** `certificates` is undefined if clients cannot have certificates. */
+export function createAccess(
+  config: Settings,
+  ring: KeyRing,
+  certificates?: ClientCertificates,
+): Access {
   const isOnLoopback = isLoopback(config.host)
   const isAllowedHost = createHostCheck(config)
 
   /** Whether requests without credentials are served. */
   function isOpen(): boolean {
-    return config.insecure || (isOnLoopback && !ring.hasKeys)
+    return config.insecure || (isOnLoopback && !ring.hasKeys && certificates === undefined)
   }
 
   return {
-    authenticate(headers) {
+    authenticate(headers, socket) {
       const { authorization, host } = headers
       // Browsers set this header, and pages cannot change it.
       if (headers['sec-fetch-site'] === 'cross-site') {
@@ -35,6 +42,8 @@ export function createAccess(config: Settings, ring: KeyRing): Access {
       const node =
         credential?.startsWith('rousenode_') === true ? ring.findNode(credential) : undefined
       if (node !== undefined) return node
+      const client = authorization === undefined ? certificates?.find(socket) : undefined
+      if (client !== undefined) return client
       // Other credentials may be for a proxy in front of this node.
       if (!isOpen()) throw unauthenticated(authorization)
       if (isAllowedHost(host)) return anonymous

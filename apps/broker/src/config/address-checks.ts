@@ -41,5 +41,6 @@ function checkUrl(url: string): void {
 /** The URL for peers. A server that listens on all interfaces is advertised by its host name. */
 export function reachable(url: string, host: string): string {
   if (host !== '0.0.0.0' && host !== '::') return url
-  return `http://${hostname()}:${new URL(url).port}`
+  const { protocol, port } = new URL(url)
+  return `${protocol}//${hostname()}:${port}`
 }

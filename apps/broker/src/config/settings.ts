@@ -36,6 +36,12 @@ export const settings = {
   initialAdminKey: text('ROUSE_INITIAL_ADMIN_KEY', undefined, { secret: true }),
   /** Further names of the node, which requests without credentials may have in their Host header. */
   allowedHosts: list('ROUSE_ALLOWED_HOSTS'),
+  /** Files in PEM format: the certificate with its chain, its key, and the CA of clients with certificates. */
+  tlsCert: text('ROUSE_TLS_CERT', undefined),
+  tlsKey: text('ROUSE_TLS_KEY', undefined),
+  tlsClientCa: text('ROUSE_TLS_CLIENT_CA', undefined),
+  /** A JSON file: the grants of each name in client certificates. */
+  tlsClientGrants: text('ROUSE_TLS_CLIENT_GRANTS', undefined),
   host: text('ROUSE_HOST', '127.0.0.1'),
   port: integer('ROUSE_PORT', 4600, { min: 0, max: 65_535 }),
   workers: integer('ROUSE_WORKERS', Math.max(2, availableParallelism()), { min: 1, max: 256 }),

@@ -44,7 +44,7 @@ export function enforceGrants(
     route.onRequest = [
       (request, reply, done) => {
         try {
-          const principal = access.authenticate(request.headers)
+          const principal = access.authenticate(request.headers, request.raw.socket)
           request.principal = principal
           if (principal.limits !== undefined)
             admit(rateLimits, principal, request, isPoll ? reply : undefined)

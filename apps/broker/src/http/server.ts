@@ -13,6 +13,7 @@ import { enforceGrants } from './authorization.ts'
 import { toRouseError } from './errors.ts'
 import { parseJsonBody } from './json-body.ts'
 import { applyRequestSchemas } from './request-schemas.ts'
+import type { TlsOptions } from './tls.ts'
 import { createFaultFinder } from './validation-errors.ts'
 
 const requestTimeoutMs = 60_000
@@ -20,9 +21,15 @@ const keepAliveTimeoutMs = 65_000
 const timeoutCheckMs = 2_000
 const swallowedBytesMax = 64 * 1024 * 1024
 
-export function createServer(context: BrokerContext): FastifyInstance {
+/** With `tls` the server speaks HTTPS. */
+export function createServer(context: BrokerContext, tls?: TlsOptions): FastifyInstance {
   const { config } = context
   const faults = createFaultFinder()
+  const http = {
+    maxHeaderSize: config.headersMaxBytes,
+    headersTimeout: config.headersTimeoutMs,
+    connectionsCheckingInterval: timeoutCheckMs,
+  }
   const app = fastify({
     logger: false,
     bodyLimit: config.bodyMaxBytes,
@@ -35,11 +42,7 @@ export function createServer(context: BrokerContext): FastifyInstance {
     genReqId: newRequestId,
     // With a smaller limit, a name that is too long would be reported as an unknown route, not as invalid.
     routerOptions: { maxParamLength: config.headersMaxBytes },
-    http: {
-      maxHeaderSize: config.headersMaxBytes,
-      headersTimeout: config.headersTimeoutMs,
-      connectionsCheckingInterval: timeoutCheckMs,
-    },
+    ...(tls === undefined ? { http } : { https: { ...http, ...tls } }),
     ajv: {
       customOptions: {
         coerceTypes: false,

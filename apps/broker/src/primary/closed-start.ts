@@ -4,7 +4,12 @@ import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/config-error.ts'
 import type { Logger } from '../log.ts'
 
-type Settings = Pick<Config, 'host' | 'insecure'>
+type Settings = Pick<Config, 'host' | 'insecure' | 'tlsClientCa'>
+
+/** Whether requests need a credential, because there is something that clients can show. */
+function isClosed({ host, tlsClientCa }: Settings, hasKeys: boolean): boolean {
+  return hasKeys || tlsClientCa !== undefined || !isLoopback(host)
+}
 
 /** Logs who is served, or why the node does not start. */
 export function mayStart(config: Settings, hasKeys: boolean, log: Logger): boolean {
@@ -27,8 +32,9 @@ export function mayStart(config: Settings, hasKeys: boolean, log: Logger): boole
 }
 
 /** The reason not to start: an address that others can reach, and no key that they could show. */
-function closedStartFault({ host, insecure }: Settings, hasKeys: boolean): ConfigError | undefined {
-  if (insecure || hasKeys || isLoopback(host)) return undefined
+function closedStartFault(config: Settings, hasKeys: boolean): ConfigError | undefined {
+  const { host, insecure, tlsClientCa } = config
+  if (insecure || hasKeys || tlsClientCa !== undefined || isLoopback(host)) return undefined
   const problem =
     `is ${host}, which other machines can reach, and there is no API key. ` +
     'Create the first one with "rouse keys create admin --preset admin", with the ROUSE_DATABASE_URL of this node; ' +
@@ -37,10 +43,7 @@ function closedStartFault({ host, insecure }: Settings, hasKeys: boolean): Confi
 }
 
 /** Who is served, for `/stats`. */
-export function accessOf(
-  { host, insecure }: Settings,
-  hasKeys: boolean,
-): 'insecure' | 'loopback' | 'keys' {
-  if (insecure) return 'insecure'
-  return hasKeys || !isLoopback(host) ? 'keys' : 'loopback'
+export function accessOf(config: Settings, hasKeys: boolean): 'insecure' | 'loopback' | 'keys' {
+  if (config.insecure) return 'insecure'
+  return isClosed(config, hasKeys) ? 'keys' : 'loopback'
 }

@@ -6,6 +6,7 @@ import type { ClusterLink } from '../cluster/link.ts'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/config-error.ts'
 import { nodeConnections, primaryPoolMax } from '../config/connections.ts'
+import { openTls } from '../http/tls.ts'
 import { createLogger, type Logger, logLimit } from '../log.ts'
 import { mayStart } from './closed-start.ts'
 import { createNodeParts, type NodeParts } from './node.ts'
@@ -20,14 +21,14 @@ const leaveMsMax = 2_000
 export async function runPrimary(config: Config, reload: () => Config): Promise<number> {
   const log = createLogger({ level: config.logLevel, node: config.nodeId, process: 'primary' })
   const stopped = untilSignal('SIGTERM', 'SIGINT')
-  const applicationName = `rouse ${config.nodeId} primary`
   const pool = createPool({
     url: config.databaseUrl,
     max: primaryPoolMax,
-    applicationName,
+    applicationName: `rouse ${config.nodeId} primary`,
     onLimit: logLimit(log),
   })
   warnOfDeprecated(config, log)
+  if (!isTlsUsable(config, log)) return 1
   let prepared: PreparedDatabase | undefined
   let reason = 'the database is being prepared'
   const listener = startListener({ config, log, reason: () => reason })
@@ -59,7 +60,7 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
     return 1
   }
   const { workers, host, link, time, keys, superseded } = parts
-  process.on('SIGHUP', () => renewSecret(link, reload, log))
+  process.on('SIGHUP', () => renewFiles(parts, reload, log))
   keys.start()
   const failed = workers.start(host)
   // A signal must end the node even if the database stops answering at this point.
@@ -102,6 +103,21 @@ async function atMost(ms: number, work: Promise<void>): Promise<boolean> {
 }
 
 /** Only the gossip secret can change without a restart, so that it can be rotated node by node. */
+function isTlsUsable(config: Config, log: Logger): boolean {
+  try {
+    openTls(config, log)
+    return true
+  } catch (error) {
+    log.fatal((error as Error).message)
+    return false
+  }
+}
+
+function renewFiles({ link, workers }: NodeParts, reload: () => Config, log: Logger): void {
+  renewSecret(link, reload, log)
+  workers.postAll({ type: 'reloadTls' })
+}
+
 function renewSecret(link: ClusterLink, reload: () => Config, log: Logger): void {
   try {
     link.replaceSecret(reload().gossipSecret)

@@ -1,13 +1,14 @@
 // Serves `/live` and `/ready` while the database is being prepared. The process is live but not ready;
 // `/ready` gives the reason. The listener closes before the workers bind the port.
 import { randomUUID } from 'node:crypto'
-import type { Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { RouseError, toProblem } from '@rouse/protocol'
 import type { Config } from '../config/config.ts'
+import { readTls, type TlsSettings } from '../http/tls.ts'
 import type { Logger } from '../log.ts'
 
 export interface StartListenerOptions {
-  readonly config: Pick<Config, 'host' | 'port' | 'nodeId'>
+  readonly config: Pick<Config, 'host' | 'port' | 'nodeId'> & TlsSettings
   readonly log: Logger
   /** The reason why the node is not ready. */
   readonly reason: () => string
@@ -36,13 +37,18 @@ export function startListener({ config, log, reason }: StartListenerOptions): St
   async function listen(): Promise<void> {
     // Loaded only here, because a primary that starts quickly needs no HTTP server and saves the memory.
     const { createServer } = await import('node:http')
-    const made = createServer((request, response) => {
+    const tls = readTls(config)
+    const respond = (request: IncomingMessage, response: ServerResponse): void => {
       const path = request.url?.split('?', 1)[0]
       if (path === '/live') {
         response.setHeader('x-request-id', randomUUID())
         answer(response, 200, { status: 'live', node: config.nodeId })
       } else refuse(response, config.nodeId, reason())
-    })
+    }
+    const made =
+      tls === undefined
+        ? createServer(respond)
+        : (await import('node:https')).createServer(tls, respond)
     server = made
     await new Promise<void>((resolve) => {
       // If the port is still taken when the workers start, the workers report it.

@@ -2,6 +2,7 @@ import { writeAudit } from '@rouse/storage'
 import type pg from 'pg'
 import { type Access, createAccess } from '../auth/access.ts'
 import { AuditLog, type AuditLogOptions } from '../auth/audit-log.ts'
+import type { ClientCertificates } from '../auth/client-certificates.ts'
 import { KeyRing } from '../auth/key-ring.ts'
 import { OpenPolls } from '../auth/open-polls.ts'
 import { RateLimits } from '../auth/rate-limits.ts'
@@ -35,6 +36,7 @@ export function createWorkerAuth(options: {
   readonly clock: Clock
   /** The id of this worker in its node. */
   readonly workerId: number
+  readonly certificates: ClientCertificates | undefined
 }): {
   readonly keyClient: KeyClient
   readonly access: Access
@@ -44,7 +46,7 @@ export function createWorkerAuth(options: {
   readonly keysChanged: () => Promise<void>
   readonly nodeAuthorization: () => string
 } {
-  const { config, outbox, pool, log, clock, workerId } = options
+  const { config, outbox, pool, log, clock, workerId, certificates } = options
   const write: AuditLogOptions['write'] = (entries) => writeAudit(pool, config.nodeId, entries)
   const ring = new KeyRing(clock)
   const openPolls = new OpenPolls()
@@ -52,7 +54,7 @@ export function createWorkerAuth(options: {
   const keyClient = createKeyClient({ outbox, ring, openPolls, rateLimits, workerId })
   return {
     keyClient,
-    access: createAccess(config, ring),
+    access: createAccess(config, ring, certificates),
     openPolls,
     rateLimits,
     audit: new AuditLog({ write, log, clock }),

@@ -101,15 +101,17 @@ export function handlePrimaryMessages(parts: {
   readonly encrypted: Pick<EncryptedQueues, 'refresh'>
   readonly observation: Pick<Observation, 'answered'>
   readonly keyClient: Pick<KeyClient, 'received'>
+  readonly reloadTls: () => void
   readonly drain: WorkerDrain
 }): void {
-  const { sidecar, gate, encrypted, observation, keyClient, drain } = parts
+  const { sidecar, gate, encrypted, observation, keyClient, reloadTls, drain } = parts
   process.on('message', (value: unknown) => {
     for (const message of readBatch<PrimaryMessage>(value)) {
       if (message.type === 'grant') sidecar.onGrant(message.grant)
       else if (message.type === 'hintsWanted') gate.setWanted(message.areWanted)
       else if (message.type === 'configured') void encrypted.refresh()
       else if (message.type === 'keys' || message.type === 'limitUse') keyClient.received(message)
+      else if (message.type === 'reloadTls') reloadTls()
       else if (message.type === 'drain') drain.begin()
       else observation.answered(message)
     }

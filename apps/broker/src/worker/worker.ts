@@ -14,6 +14,7 @@ import { nodeConnections } from '../config/connections.ts'
 import { payloadCipherOf } from '../encryption/payload-cipher.ts'
 import { createEncryptedQueues } from '../encryption/sealing.ts'
 import { createServer } from '../http/server.ts'
+import { openTls } from '../http/tls.ts'
 import { createLogger, type Logger, logLimit } from '../log.ts'
 import { newMessageIds } from '../message-ids.ts'
 import { WorkerObserver } from '../observe/worker-observer.ts'
@@ -50,7 +51,9 @@ export async function runWorker(config: Config): Promise<void> {
   const encrypted = createEncryptedQueues({ cipher, pool, log })
   const observed = { observer, outbox, sidecar, pool, counts, clock: systemClock }
   const observation = createObservation({ ...observed, workers: config.workers })
-  const authOptions = { config, outbox, pool, log, clock: systemClock, workerId }
+  const tls = openTls(config, log)
+  const { certificates } = tls
+  const authOptions = { config, outbox, pool, log, clock: systemClock, workerId, certificates }
   const { keyClient, ...auth } = createWorkerAuth(authOptions)
   const readiness = createReadiness({ pool, nowMs: systemClock.nowMs })
   const drain = createWorkerDrain({
@@ -90,8 +93,9 @@ export async function runWorker(config: Config): Promise<void> {
     checkReady: () => readiness.check(phase.isDraining),
     ...observation.context,
   }
-  const app = createServer(context)
-  handlePrimaryMessages({ sidecar, gate, encrypted, observation, keyClient, drain })
+  const app = createServer(context, tls.options)
+  const reloadTls = () => tls.reload(app.server)
+  handlePrimaryMessages({ sidecar, gate, encrypted, observation, keyClient, reloadTls, drain })
   handleProcessEvents(phase, drain)
   await Promise.all([encrypted.start(), keyClient.start()])
   outbox.post({ type: 'ready', url: await listen(app, config, log) })

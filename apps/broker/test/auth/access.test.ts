@@ -1,5 +1,7 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { Socket } from 'node:net'
 import { test } from 'tap'
-import { createAccess } from '../../src/auth/access.ts'
+import { type Access, createAccess } from '../../src/auth/access.ts'
 import { KeyRing } from '../../src/auth/key-ring.ts'
 
 const clock = { nowMs: () => 0, wallMs: () => 0 }
@@ -8,7 +10,13 @@ function accessOf(settings: object = {}, hasKeys = false) {
   const ring = new KeyRing(clock)
   ring.update({ hasKeys, nodeSecret: '00'.repeat(32), keys: [] })
   const config = { host: '127.0.0.1', insecure: false, advertiseUrl: undefined, allowedHosts: [] }
-  return createAccess({ ...config, ...settings }, ring)
+  return withSocket(createAccess({ ...config, ...settings }, ring))
+}
+
+/** On a connection without TLS. */
+function withSocket(access: Access) {
+  const socket = new Socket()
+  return { authenticate: (headers: IncomingHttpHeaders) => access.authenticate(headers, socket) }
 }
 
 test('a node on loopback without keys is open, every other node is not', async (t) => {
@@ -24,7 +32,7 @@ test('a node on loopback without keys is open, every other node is not', async (
 
 test('before the keys are known, no request is served', async (t) => {
   const config = { host: '127.0.0.1', insecure: false, advertiseUrl: undefined, allowedHosts: [] }
-  const access = createAccess(config, new KeyRing(clock))
+  const access = withSocket(createAccess(config, new KeyRing(clock)))
   t.throws(() => access.authenticate({}), { code: 'unauthenticated' })
 })
 

@@ -59,11 +59,8 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
     liveNodes: () => countLive(link.stats().peers),
     table: keyTable,
   })
-  const activity = new NodeActivity({
-    nowMs: clock.nowMs,
-    wallMs: clock.wallMs,
-    namedQueuesMax: config.metricsQueuesMax,
-  })
+  const { nowMs, wallMs } = clock
+  const activity = new NodeActivity({ nowMs, wallMs, namedQueuesMax: config.metricsQueuesMax })
   const host = new SharedStateHost({
     config,
     clock,

@@ -35,11 +35,7 @@ import { createReadiness } from './readiness.ts'
 
 export async function runWorker(config: Config): Promise<void> {
   const workerId = cluster.worker?.id ?? 0
-  const log = createLogger({
-    level: config.logLevel,
-    node: config.nodeId,
-    process: `worker ${workerId}`,
-  })
+  const log = workerLog(config, workerId)
   const pool = createWorkerPool(config, workerId, log)
   const phase = { isDraining: false }
   const counts = { requests: 0 }
@@ -103,6 +99,10 @@ export async function runWorker(config: Config): Promise<void> {
   // the second is being resolved.
   sidecar.registered()
   observation.start()
+}
+
+function workerLog({ logLevel, nodeId }: Config, workerId: number): Logger {
+  return createLogger({ level: logLevel, node: nodeId, process: `worker ${workerId}` })
 }
 
 function createWorkerPool(config: Config, workerId: number, log: Logger): pg.Pool {

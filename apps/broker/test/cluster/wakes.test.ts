@@ -49,7 +49,8 @@ test('nodes wake each other', { timeout }, async (t) => {
 
   await t.test('an ack on one node frees a partition for a waiter on another', async (t) => {
     const [a, b] = cluster.map(({ url }) => apiOf(url)) as [Api, Api]
-    await a.push({ queue: 'lane', payload: 1 }, { queue: 'lane', payload: 2 })
+    const target = { queue: 'lane', partition: 'p' }
+    await a.push({ ...target, payload: 1 }, { ...target, payload: 2 })
     const { body } = await a.pop('lane')
     const answer = b.pop('lane', '?wait=true&timeout=20000&autoAck=true')
     await untilWaiting(cluster[1] as RunningBroker, 1)

@@ -11,6 +11,9 @@ const stampFile = join(root, 'node_modules', '.rouse-install')
 export async function setup() {
   await install()
   await runOrExit('turbo', ['run', 'build', '--output-logs=errors-only', '--log-order=grouped'])
+  // Loaded only now, because it needs a package. It takes a tenth of a second.
+  const { buildSite, siteFolder } = await import('./docs/site.mjs')
+  buildSite(siteFolder)
 }
 
 async function install() {

@@ -10,7 +10,7 @@ interface SourceFile {
 }
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const generated = new Set(['node_modules', 'dist', '.git', '.rouse', '.tap', '.turbo'])
+const generated = new Set(['node_modules', 'dist', '.git', '.rouse', '.tap', '.turbo', 'site'])
 const files = readFiles('')
 const source = files.filter(({ path }) => /^(apps|packages)\/[^/]+\/src\/.*\.ts$/.test(path))
 const shipped = source.filter(({ path }) => !path.startsWith('packages/testkit/'))

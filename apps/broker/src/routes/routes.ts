@@ -22,6 +22,7 @@ import { deadLetterResourceRoutes } from './resources/dead-letters.ts'
 import { groupRoutes } from './resources/groups.ts'
 import { queueResourceRoutes } from './resources/queues.ts'
 import { scheduleRoutes } from './schedules.ts'
+import { siteRoutes } from './site.ts'
 import { traceRoutes } from './traces.ts'
 import { transactionRoute } from './transaction.ts'
 import { whyRoute } from './why.ts'
@@ -38,6 +39,7 @@ const unlimitedRoutes = [
   metricsRoute,
   seriesRoute,
   apiDocRoutes,
+  siteRoutes,
 ]
 
 /** These routes query the database directly. */

@@ -84,9 +84,9 @@ test('every example gets the documented status and response from a node', async 
   }
 })
 
-/** The page and the metrics are not JSON. */
+/** The pages and the metrics are not JSON. */
 async function replay(method: string, address: string, body: unknown): Promise<Answer> {
-  if (!/\/docs\/api$|\/metrics$/.test(address)) return send(method, address, body)
+  if (!/\/docs\b|\/metrics$/.test(address)) return send(method, address, body)
   const response = await fetch(address)
   await response.text()
   const { status, headers } = response
@@ -148,4 +148,20 @@ test('/docs/api is a page without external assets', async (t) => {
     t.ok(page.includes(path.replaceAll(/:(\w+)/g, '{$1}')), path)
     t.ok(page.includes(summary.replaceAll('<', '&lt;')), summary)
   }
+})
+
+test('/docs serves the documentation, which loads nothing from elsewhere', async (t) => {
+  const start = await fetch(`${url}/docs`)
+  t.equal(start.status, 200)
+  t.equal(start.url, `${url}/docs/index.html`)
+  t.match(start.headers.get('content-type'), 'text/html')
+  t.match(start.headers.get('content-security-policy'), /default-src 'none'/)
+  const page = await start.text()
+  for (const [, path = ''] of page.matchAll(/(?:href|src)="([^"#]+)"/g)) {
+    t.notMatch(path, /^(https?:)?\/\//)
+    t.equal((await fetch(new URL(path, start.url))).status, 200, path)
+  }
+  t.equal((await fetch(`${url}/docs/search.json`)).status, 200)
+  const outside = await send('GET', `${url}/docs/..%2f..%2fpackage.json`)
+  t.match(outside, { status: 404, body: { code: 'not_found' } })
 })

@@ -11,7 +11,7 @@ const node = await sharedBroker()
 const api = apiOf(node.url)
 
 function example(language: string): string {
-  const found = new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, 's').exec(text)
+  const found = new RegExp(`\`\`\`${language}\\b[^\\n]*\\n(.*?)\`\`\``, 's').exec(text)
   return found?.[1] ?? ''
 }
 

@@ -11,6 +11,8 @@ export const exampleParams: Readonly<Record<string, string>> = {
   transactionId: 'welcome-42',
   id: '019aa7c4-9b3f-7c11-8f52-6a1f0c9d2e10',
   keyId: 'g7Wm2QxT0bLz',
+  folder: 'decisions',
+  page: 'index.html',
 }
 
 export interface Example {

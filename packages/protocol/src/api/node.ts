@@ -17,6 +17,18 @@ export const nodeEndpoints: readonly Endpoint[] = [
   { method: 'GET', path: '/health', summary: 'The same as /ready', needs: 'nothing' },
   {
     method: 'GET',
+    path: '/docs',
+    summary: 'The documentation: redirects to its first page',
+    needs: 'nothing',
+  },
+  { method: 'GET', path: '/docs/:page', summary: 'A page of the documentation', needs: 'nothing' },
+  {
+    method: 'GET',
+    path: '/docs/:folder/:page',
+    summary: 'A page in a folder of the documentation',
+  },
+  {
+    method: 'GET',
     path: '/stats',
     summary: 'Counters of a node, or of the cluster',
     needs: needs('observe', 'every'),

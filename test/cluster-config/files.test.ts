@@ -103,7 +103,7 @@ test('both balancers wait longer than a poll, and know the same nodes', async (t
   ]) {
     t.ok(limit * 1_000 > config.timeoutMaxMs, `${limit} s`)
   }
-  const nodes = (text: string) => [...text.matchAll(/\b(node\d:\d+)/g)].map(([, name]) => name)
+  const nodes = (text: string) => [...new Set(text.match(/\bnode\d:\d+/g))]
   t.same(nodes(nginx), nodes(haproxy))
 })
 

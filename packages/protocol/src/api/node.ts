@@ -26,6 +26,7 @@ export const nodeEndpoints: readonly Endpoint[] = [
     method: 'GET',
     path: '/docs/:folder/:page',
     summary: 'A page in a folder of the documentation',
+    needs: 'nothing',
   },
   {
     method: 'GET',

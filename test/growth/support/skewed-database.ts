@@ -103,7 +103,8 @@ async function fillQueues(client: pg.ClientBase, size: Size): Promise<void> {
   )
   const { rows } = await client.query<{ columns: string }>(
     `select string_agg(column_name, ', ') as columns from information_schema.columns
-     where table_schema = 'rouse' and table_name = 'queues' and column_name not in ('id', 'name', 'namespace', 'task')`,
+     where table_schema = 'rouse' and table_name = 'queues' and is_generated = 'NEVER'
+       and column_name not in ('id', 'name', 'namespace', 'task')`,
   )
   const columns = rows[0]?.columns
   // A namespace has few queues. A task has a tenth of all queues.

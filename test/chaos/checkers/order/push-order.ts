@@ -46,7 +46,9 @@ function logsOf(history: History): Map<string, Placed[]> {
     if (history.queues.get(queue)?.ordering !== 'partition') continue
     for (const push of pushes) {
       if (push.outcome !== 'ok' || push.status === 'duplicate' || push.delayMs > 0) continue
-      const seq = deliveries.find(({ id }) => id === push.id)?.seq
+      // An id names a place in the log. If items are stored in another order, their ids are delivered with the
+      // wrong values, so the value alone must do.
+      const seq = (deliveries.find(({ id }) => id === push.id) ?? deliveries[0])?.seq
       if (seq === undefined) continue
       const place = `${push.partition} of ${queue}`
       const log = logs.get(place)

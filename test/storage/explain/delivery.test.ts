@@ -140,7 +140,7 @@ const measured: readonly Measured[] = [
   },
   {
     name: 'extension of a lease',
-    lookups: 12,
+    lookups: 14,
     pagesMax: 50,
     measure: (client) =>
       withLease(client, (executor, { leaseId }) =>
@@ -149,7 +149,7 @@ const measured: readonly Measured[] = [
   },
   {
     name: 'release of a lease',
-    lookups: 15,
+    lookups: 17,
     pagesMax: 60,
     measure: (client) => withLease(client, (executor, { leaseId }) => release(executor, [leaseId])),
   },

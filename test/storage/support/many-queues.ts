@@ -19,7 +19,8 @@ export async function fillManyQueues(client: pg.ClientBase, shape: ManyQueues): 
   await configure(client, { queue: 'template', options: {} })
   const { rows } = await client.query<{ columns: string }>(
     `select string_agg(column_name, ', ') as columns from information_schema.columns
-     where table_schema = 'rouse' and table_name = 'queues' and column_name not in ('id', 'name')`,
+     where table_schema = 'rouse' and table_name = 'queues' and is_generated = 'NEVER'
+       and column_name not in ('id', 'name')`,
   )
   const columns = rows[0]?.columns
   await client.query(

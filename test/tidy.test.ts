@@ -106,8 +106,9 @@ test('no folder of sources or tests has more than 22 files', async (t) => {
     if (!/^(apps|packages|test|scripts|migrations)\/.*\.(ts|mjs|sql)$/.test(path)) continue
     counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1)
   }
-  const full = [...counts].filter(([, count]) => {
-    return count > folderFilesMax
+  const full = [...counts].filter(([folder, count]) => {
+    // Released migrations are never joined, so their folder grows.
+    return count > folderFilesMax && folder !== 'migrations'
   })
   t.same(
     full.map(([folder, count]) => `${folder}: ${count} files`),

@@ -61,7 +61,7 @@ test('wrong names are refused with the right suggestion', async (t) => {
     ['POST', '/dlq/redrive', { queue: 'q', where: { group: 'g' } }, 'where.group', 'consumerGroup'],
     ['POST', '/dlq/redrive', { queue: 'q', errorCode: 'E' }, 'errorCode', 'where.errorCode'],
     ['GET', '/messages?queue=q&search=stripe', undefined, 'search', undefined],
-    ['GET', '/messages?queue=q&state=dead', undefined, 'state', 'status'],
+    ['GET', '/messages?queue=q&statuss=dead', undefined, 'statuss', 'status'],
     ['DELETE', '/dlq?queue=q&grup=g', undefined, 'grup', undefined],
     ['POST', '/queues/q/pause', { until: 1 }, 'until', undefined],
     ['POST', '/queues/q/purge?partition=1', undefined, 'partition', undefined],

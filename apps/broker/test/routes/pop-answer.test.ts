@@ -30,7 +30,10 @@ async function queueOf(payloads: readonly unknown[], options: object = {}): Prom
 }
 
 function store(id: string, payload: string) {
-  return pool.query('update rouse.messages set payload = $2 where id = $1', [id, payload])
+  return pool.query(
+    'update rouse.messages set payload = $2 where rouse.message_id(id, partition_id, seq) = $1',
+    [id, payload],
+  )
 }
 
 async function leases(): Promise<number> {
@@ -61,7 +64,10 @@ test('a message that cannot be decrypted fails alone, and the others of its pop 
 test('a response that cannot be serialised releases its messages, and fails the one that caused it', async (t) => {
   const queue = await queueOf([1, 2, 3])
   const [, { id }] = (await api.get(`/messages?queue=${queue}`)).body.messages
-  await pool.query(`update rouse.messages set created_at = 'infinity' where id = $1`, [id])
+  await pool.query(
+    `update rouse.messages set created_at = 'infinity' where rouse.message_id(id, partition_id, seq) = $1`,
+    [id],
+  )
   t.match(await api.pop(queue, '?batch=3'), { status: 500, body: { code: 'internal' } })
   const delivered: unknown[] = []
   await eventually(async () => {

@@ -45,7 +45,7 @@ begin
     from (
       select s.group_id, s.from_seq, s.unacked, s.expires_at
       from rouse.leases s, rouse.lanes l
-      where s.id = p_lease_ids[1] and s.partition_id = v_partition_id and s.ordered and not s.limited
+      where s.id = p_lease_ids[1] and s.partition_id = v_partition_id and s.ordered and not s.limited and not s.recorded
         and l.partition_id = v_partition_id and l.group_id = s.group_id
       for no key update of l for update of s skip locked
     ) s
@@ -55,7 +55,7 @@ begin
       -- free for pops.
       perform pg_advisory_xact_lock(hashtextextended(s.id::text, 0))
       from rouse.leases s where s.id = p_lease_ids[1] and s.partition_id = v_partition_id and not s.ordered and not s.limited
-        and not s.lane_limited;
+        and not s.lane_limited and not s.recorded;
       if found then
         v_ordered := false;
         select s.expires_at, rouse.bits_after(s.from_seq, s.unacked, p_seqs[1]) into v_expires_at, v_rest

@@ -1,5 +1,6 @@
 -- The general form of ack: any number of items, every status.
--- Parameters and result: as ack. Locks: as ack.
+-- Parameters and result: as ack; and a wake hint for those who wait for the end of a message, if an item failed
+-- or its lease is recorded. Locks: as ack.
 create or replace function rouse.ack_general(
   p_lease_ids uuid[], p_partition_ids bigint[], p_seqs bigint[], p_statuses text[], p_error_codes text[], p_error_messages text[],
   p_delays_ms bigint[], p_group text
@@ -14,10 +15,12 @@ declare
   v_held rouse.leases;
   v_bits varbit;
   v_again boolean;
+  v_given_up integer;
   v_whole boolean;
   v_n integer;
   v_at bigint;
   v_status text;
+  v_ended integer[] := '{}';  -- the groups in which messages may have ended, as far as others should know at once
   v_accepted boolean[] := array_fill(false, array[coalesce(cardinality(p_lease_ids), 0)]);
 begin
   if cardinality(p_lease_ids) is distinct from cardinality(p_seqs) or cardinality(p_seqs) is distinct from cardinality(p_partition_ids)
@@ -50,12 +53,17 @@ begin
           or get_bit(v_bits, v_at::integer) = 0 end;
       v_status := coalesce(p_statuses[v_n], 'completed');
       if v_status <> 'completed' then
-        if rouse.end_attempts(v_held, case when v_whole then rouse.held_seqs(v_held.from_seq, v_bits) else array[p_seqs[v_n]] end,
-             v_status, p_error_codes[v_n], p_error_messages[v_n], p_delays_ms[v_n], v_now) then
+        v_given_up := rouse.end_attempts(v_held, case when v_whole then rouse.held_seqs(v_held.from_seq, v_bits) else array[p_seqs[v_n]] end,
+          v_status, p_error_codes[v_n], p_error_messages[v_n], p_delays_ms[v_n], v_now);
+        if v_given_up > 0 then
           dead := dead || v_n;
-        else
-          v_again := true;
         end if;
+        v_again := v_again or v_given_up < case when v_whole then bit_count(v_bits) else 1 end;
+        v_ended := v_ended || v_held.group_id;
+      elsif v_held.recorded then
+        perform rouse.record_completed(v_held.partition_id, v_held.group_id, v_held.attempt, v_held.holder, v_held.delivered_at,
+          case when v_whole then rouse.held_seqs(v_held.from_seq, v_bits) else array[p_seqs[v_n]] end, v_now);
+        v_ended := v_ended || v_held.group_id;
       end if;
       v_bits := case when v_whole then v_bits & ~v_bits else set_bit(v_bits, v_at::integer, 0) end;
       v_accepted[v_n] := true;
@@ -74,6 +82,11 @@ begin
     end if;
   end loop;
   -- barrier: ack-written
+  if cardinality(v_ended) > 0 then
+    for hint in select * from rouse.ended_hints(v_ended) loop
+      return next;
+    end loop;
+  end if;
   rejected := '{}';
   if false = any (v_accepted) then
     rejected := array(select n::integer from unnest(v_accepted) with ordinality a(accepted, n) where not accepted order by n);

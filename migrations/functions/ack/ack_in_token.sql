@@ -23,3 +23,7 @@ begin
   perform rouse.raise('RS409', 'lease_lost', 'this is neither a receipt nor a leaseId');
   return 0;
 end $$;
+
+comment on function rouse.ack_in(text) is
+  'Completes a message in this transaction, by its receipt, or by the leaseId of a lease that holds one message. Raises RS409 if '
+  'the lease is lost.';

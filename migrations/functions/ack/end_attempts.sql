@@ -1,23 +1,23 @@
 -- Records attempts that did not complete, and decides what happens to their messages. Below the retry limit
 -- the messages are redelivered. At the limit they are given up (give_up), or dropped if the queue neither keeps
--- dead letters nor moves them. An ack with status dlq gives up a message of any queue.
--- Parameters: the lease that held the messages; their seqs; how the attempt ended: failed, expired, retry or
---   dlq; error code and text; a delay in ms that replaces the queue's; the time now.
--- Result: whether the messages were given up. The result is also false for dropped messages: the
---   caller then treats them as redelivered, which costs one check of the lane and does no harm.
+-- dead letters nor moves them. An ack with status dlq gives up a message of any queue. Limit and delays are
+-- those of the message, or else of its queue.
+-- Parameters: the lease that held the messages; their seqs, in order; how the attempt ended: failed, expired,
+--   retry or dlq; error code and text; a delay in ms that replaces all others; the time now.
+-- Result: how many of the messages were given up. Dropped messages do not count: the caller treats them as
+--   redelivered, which costs one check of the lane and does no harm.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.end_attempts(
   p_lease rouse.leases, p_seqs bigint[], p_outcome text, p_error_code text, p_error_message text, p_delay_ms bigint, p_now timestamptz
-) returns boolean
+) returns integer
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 declare
   v_queue rouse.queues;
-  v_due_at timestamptz := p_now;
-  v_ends_at timestamptz;
-  v_over boolean;    -- this was the last attempt
-  v_keeps boolean;   -- what is given up is stored somewhere
+  v_own rouse.queues;
+  v record;
+  v_given_up integer := 0;
 begin
   if p_outcome not in ('failed', 'expired', 'retry', 'dlq') then
     perform rouse.raise('RS400', 'invalid_status', format('unknown ack status "%s"', p_outcome), '{"field": "status"}');
@@ -28,8 +28,47 @@ begin
   select q.* into v_queue
   from rouse.groups g join rouse.queues q on q.id = g.queue_id where g.id = p_lease.group_id;
   if not found then
-    return false;  -- the group was deleted during a pop: nothing to do
+    return 0;  -- the group was deleted during a pop: nothing to do
   end if;
+  if p_seqs[1] >= (select p.options_until from rouse.partitions p where p.id = p_lease.partition_id) then
+    return rouse.end_attempts_alike(v_queue, p_lease, p_seqs, p_outcome, p_error_code, p_error_message, p_delay_ms, p_now);
+  end if;
+  for v in
+    select array_agg(s.seq order by s.seq) as seqs, o.retry_limit, o.retry_backoff_ms
+    from unnest(p_seqs) s(seq)
+    left join rouse.message_options o on o.partition_id = p_lease.partition_id and o.seq = s.seq
+    group by o.retry_limit, o.retry_backoff_ms order by min(s.seq)
+  loop
+    v_own := v_queue;
+    v_own.retry_limit := coalesce(v.retry_limit, v_queue.retry_limit);
+    if v.retry_backoff_ms is not null then
+      v_own.retry_backoff := null;
+      v_own.retry_backoff_ms := v.retry_backoff_ms;
+    end if;
+    v_given_up := v_given_up
+      + rouse.end_attempts_alike(v_own, p_lease, v.seqs, p_outcome, p_error_code, p_error_message, p_delay_ms, p_now);
+  end loop;
+  return v_given_up;
+end $$;
+
+-- The same for messages with the same retry limit and delays.
+-- Parameters: the queue, with this limit and these delays; then as end_attempts. Result: as end_attempts.
+-- Locks: none beyond the lane, which the caller holds.
+create or replace function rouse.end_attempts_alike(
+  p_queue rouse.queues, p_lease rouse.leases, p_seqs bigint[], p_outcome text, p_error_code text, p_error_message text,
+  p_delay_ms bigint, p_now timestamptz
+) returns integer
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_queue constant rouse.queues := p_queue;
+  v_partition rouse.partitions;
+  v_due_at timestamptz := p_now;
+  v_ends_at timestamptz;
+  v_over boolean;    -- this was the last attempt
+  v_keeps boolean;   -- what is given up is stored somewhere
+begin
   v_over := p_outcome = 'dlq' or (p_outcome in ('failed', 'expired') and p_lease.attempt > v_queue.retry_limit);
   v_keeps := p_outcome = 'dlq' or v_queue.dead_letter or v_queue.dead_letter_to is not null;
   insert into rouse.attempts (partition_id, seq, group_id, attempt, outcome, error_code, error_message, holder, delivered_at, ended_at, final)
@@ -41,7 +80,7 @@ begin
     if v_keeps then
       perform rouse.give_up(v_queue, p_lease, p_seqs, p_error_code, p_error_message, p_now);
     end if;
-    return v_keeps;
+    return case when v_keeps then cardinality(p_seqs) else 0 end;
   end if;
 
   if p_outcome <> 'expired' then
@@ -57,9 +96,11 @@ begin
   on conflict on constraint redeliveries_pkey do nothing;
   -- A failed message holds its lane: nothing behind it is delivered until it is due, or too old.
   -- A lease from before the ordering was loosened holds it no longer.
-  if v_due_at > p_now and p_lease.ordered and v_queue.on_failure = 'hold'
-     and (select rouse.is_ordered(v_queue.ordering, p.name) from rouse.partitions p where p.id = p_lease.partition_id) then
-    if v_queue.ttl_ms > 0 or v_queue.wait_ms_max > 0 then
+  if v_due_at > p_now and p_lease.ordered and v_queue.on_failure = 'hold' then
+    select p.* into v_partition from rouse.partitions p where p.id = p_lease.partition_id;
+  end if;
+  if v_partition.id is not null and rouse.is_ordered(v_queue.ordering, v_partition.name) then
+    if v_queue.ttl_ms > 0 or v_queue.wait_ms_max > 0 or p_seqs[1] < v_partition.options_until then
       select rouse.ends_at(r, v_queue) into v_ends_at from rouse.redeliveries r
       where r.partition_id = p_lease.partition_id and r.group_id = p_lease.group_id and r.seq = p_seqs[1];
     end if;
@@ -73,7 +114,7 @@ begin
     update rouse.lanes l set blocked_until = null
     where l.partition_id = p_lease.partition_id and l.group_id = p_lease.group_id and l.blocked_until is not null;
   end if;
-  return false;
+  return 0;
 end $$;
 
 -- The delay of a queue before the next attempt.

@@ -49,10 +49,12 @@ begin
   end if;
   -- barrier: letters-moved
   insert into rouse.dead_letters (queue_id, group_id, partition_id, seq, message_id, transaction_id, trace_id, payload,
-    headers, attempts, error_code, error_message, created_at, failed_at)
+    headers, attempts, error_code, error_message, created_at, failed_at, options)
   select p_queue.id, p_lease.group_id, m.partition_id, m.seq, rouse.message_id(m.id, m.partition_id, m.seq), m.transaction_id, m.trace_id,
-    m.payload, m.headers, p_lease.attempt, p_error_code, left(p_error_message, 10000), m.created_at, p_now
-  from rouse.messages m where m.partition_id = p_lease.partition_id and m.seq = any (p_seqs) and m.seq <> all (v_moved)
+    m.payload, m.headers, p_lease.attempt, p_error_code, left(p_error_message, 10000), m.created_at, p_now, rouse.options_text(o)
+  from rouse.messages m
+  left join rouse.message_options o on o.partition_id = m.partition_id and o.seq = m.seq
+  where m.partition_id = p_lease.partition_id and m.seq = any (p_seqs) and m.seq <> all (v_moved)
   order by m.seq;
   if cardinality(v_moved) > 0 then
     update rouse.attempts a set final = 'moved'

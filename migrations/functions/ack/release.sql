@@ -39,12 +39,12 @@ begin
         where r.partition_id = v.partition_id and r.group_id = v.group_id and r.seq >= v_first)
       and not exists (select from rouse.attempts a
         where a.partition_id = v.partition_id and a.seq >= v_first and a.seq <= v.to_seq and a.group_id = v.group_id
-          and a.outcome <> 'retry');
+          and a.outcome not in ('retry', 'completed'));
     if not found then
       insert into rouse.redeliveries (partition_id, group_id, seq, attempt, alone, due_at, announced)
       select v.partition_id, v.group_id, s, v.attempt - 1,
         v.attempt > 1 or s < v_tail or exists (select from rouse.attempts a
-          where a.partition_id = v.partition_id and a.seq = s and a.group_id = v.group_id and a.outcome <> 'retry'),
+          where a.partition_id = v.partition_id and a.seq = s and a.group_id = v.group_id and a.outcome not in ('retry', 'completed')),
         v_now, true
       from unnest(rouse.held_seqs(v.from_seq, v.unacked)) s
       on conflict on constraint redeliveries_pkey do nothing;  -- a redrive may have inserted it

@@ -79,7 +79,8 @@ begin
 end $$;
 
 -- The status of a message in one group.
--- Parameters: the group, the partition, the seq. Result: an object, times in ms since 1970. Locks: none.
+-- Parameters: the group, the partition, the seq. Result: an object, times in ms since 1970, result and progress as
+--   JSON text. Locks: none.
 create or replace function rouse.message_in_group(p_group rouse.groups, p_partition rouse.partitions, p_seq bigint) returns jsonb
 language sql stable
 as $$
@@ -90,6 +91,7 @@ as $$
         where a.partition_id = p_partition.id and a.seq = p_seq and a.group_id = p_group.id)) end),
     'leaseExpiresAt', rouse.epoch_ms(s.expires_at), 'holder', s.holder, 'deliveredAt', rouse.epoch_ms(s.delivered_at), 'nextTryAt', rouse.epoch_ms(r.due_at),
     'errorCode', coalesce(r.error_code, d.error_code), 'errorMessage', coalesce(r.error_message, d.error_message),
+    'result', o.result, 'completedAt', rouse.epoch_ms(o.completed_at), 'progress', o.progress, 'progressAt', rouse.epoch_ms(o.progress_at),
     'history', rouse.attempts_of(p_partition.id, p_seq, p_group.id))
   from rouse.lanes l
   left join lateral (
@@ -101,5 +103,6 @@ as $$
     select d.* from rouse.dead_letters d
     where d.partition_id = p_partition.id and d.seq = p_seq and d.group_id = p_group.id order by d.id desc limit 1
   ) d on true
+  left join rouse.results o on o.partition_id = p_partition.id and o.seq = p_seq and o.group_id = p_group.id
   where l.partition_id = p_partition.id and l.group_id = p_group.id
 $$;

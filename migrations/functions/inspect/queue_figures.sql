@@ -25,14 +25,27 @@ begin
   ), pops_of as (
     select g.queue_id, count(distinct s.id) as pops
     from rouse.leases s join rouse.groups g on g.id = s.group_id where g.queue_id = any (p_queue_ids) group by g.queue_id
+  ), kept_of as (
+    -- Only of queues without a group: the others have the oldest message of their groups.
+    select p.queue_id, min(m.created_at) as oldest
+    from (
+      select o.id, o.queue_id, o.tail from figures f
+      join rouse.queues q on q.name = f.queue
+      join rouse.partitions o on o.queue_id = q.id
+      where not f.has_groups and f.messages > 0 and o.head > o.tail
+      offset 0
+    ) p
+    cross join lateral (select x.created_at from rouse.messages x where x.partition_id = p.id and x.seq = p.tail offset 0) m
+    group by p.queue_id
   )
   select q.name, q.namespace, q.task, q.paused, q.created_at, case when f.has_groups then f.pending else f.messages end,
     f.in_flight, f.redeliveries, f.scheduled, f.dead, coalesce(p.pops, 0),
-    case when f.has_groups then f.oldest when f.messages > 0 then rouse.oldest_kept(q.id) end,
+    case when f.has_groups then f.oldest else k.oldest end,
     h.until, h.error
   from figures f
   join rouse.queues q on q.name = f.queue
   left join pops_of p on p.queue_id = q.id
+  left join kept_of k on k.queue_id = q.id
   left join lateral (
     select l.blocked_until as until, r.error_message as error
     from rouse.partitions o
@@ -43,13 +56,3 @@ begin
   ) h on true
   order by q.name;
 end $$;
-
--- When the oldest message was created that a queue keeps.
--- Parameters: the queue's id. Result: a time, null if it keeps none. Locks: none.
-create or replace function rouse.oldest_kept(p_queue_id integer) returns timestamptz
-language sql stable
-as $$
-  select min(m.created_at) from rouse.partitions p
-  join rouse.messages m on m.partition_id = p.id and m.seq = p.tail
-  where p.queue_id = p_queue_id and p.head > p.tail
-$$;

@@ -53,11 +53,11 @@ begin
     select p.id, p.queue_id, p.name, p.head, p.tail, p.options_until from rouse.partitions p where p.queue_id = any (p_queue_ids)
   ), logs as (
     select p.queue_id, count(rouse.shown_partition(p.name)) as partitions, sum(p.head - p.tail
-        - case when p.options_until > p.tail then rouse.cancelled_count(p.id, p.tail) else 0 end)::bigint as messages
+        - case when p.options_until > p.tail then rouse.excluded_count(p.id, p.tail) else 0 end)::bigint as messages
     from partitions_of p group by p.queue_id
   ), lanes_of as (
     select l.group_id, sum(p.head - greatest(l.next, p.tail)
-        - case when p.options_until > greatest(l.next, p.tail) then rouse.cancelled_count(p.id, greatest(l.next, p.tail)) else 0 end)::bigint as pending,
+        - case when p.options_until > greatest(l.next, p.tail) then rouse.excluded_count(p.id, greatest(l.next, p.tail)) else 0 end)::bigint as pending,
       count(*) filter (where l.blocked_until is not null) as blocked, count(*) filter (where l.lease_id is not null) as leased,
       min(case when p.head > greatest(l.next, p.tail) then (select m.created_at from rouse.messages m
         where m.partition_id = p.id and m.seq = greatest(l.next, p.tail)) end) as oldest
@@ -93,14 +93,25 @@ begin
   order by q.name, g.name;
 end $$;
 
--- The number of cancelled messages in a partition, from a seq on. They are not delivered, so they are not
--- pending.
+-- The number of messages in a partition, from a seq on, that were cancelled or have expired. They are not
+-- delivered, so they are not pending.
 -- Parameters: the partition, the seq. Result: the count. Locks: none.
-create or replace function rouse.cancelled_count(p_partition_id bigint, p_from bigint) returns bigint
+create or replace function rouse.excluded_count(p_partition_id bigint, p_from bigint) returns bigint
 language plpgsql stable
 set enable_seqscan = off
 as $$
 begin
   return (select count(*) from rouse.message_options o
-    where o.partition_id = p_partition_id and o.seq >= p_from and o.cancelled_at is not null);
+    where o.partition_id = p_partition_id and o.seq >= p_from and (o.cancelled_at is not null or o.expires_at <= rouse.now()));
+end $$;
+
+-- The number of messages in a partition, from a seq on, whose ttlMs has passed.
+-- Parameters: the partition, the seq. Result: the count. Locks: none.
+create or replace function rouse.expired_count(p_partition_id bigint, p_from bigint) returns bigint
+language plpgsql stable
+set enable_seqscan = off
+as $$
+begin
+  return (select count(*) from rouse.message_options o
+    where o.partition_id = p_partition_id and o.seq >= p_from and o.cancelled_at is null and o.expires_at <= rouse.now());
 end $$;

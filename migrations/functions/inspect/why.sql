@@ -41,7 +41,8 @@ language sql stable
 as $$
   with lane as (
     select p.id, p.name, greatest(p.head - greatest(l.next, p.tail)
-        - case when p.options_until > greatest(l.next, p.tail) then rouse.cancelled_count(p.id, greatest(l.next, p.tail)) else 0 end, 0) as fresh,
+        - case when p.options_until > greatest(l.next, p.tail) then rouse.excluded_count(p.id, greatest(l.next, p.tail)) else 0 end, 0) as fresh,
+      case when p.options_until > greatest(l.next, p.tail) then rouse.expired_count(p.id, greatest(l.next, p.tail)) else 0 end as expired,
       l.lease_id, l.blocked_until,
       case when l.lease_id is not null or l.blocked_until is null then null when l.blocked_until = 'infinity' then 'full'
         when p_queue.partition_rate_limit > 0 and (h.due_at <= p_now) is not false
@@ -79,6 +80,11 @@ as $$
     'inFlight', (select s.messages from lease s), 'firstExpiresAt', (select rouse.epoch_ms(s.first_at) from lease s),
     'lastExpiresAt', (select rouse.epoch_ms(s.last_at) from lease s), 'holder', (select s.holder from lease s),
     'ready', (select coalesce(sum(l.fresh + l.again), 0) from lane l where l.lease_id is null and l.blocked_until is null),
+    'prioritized', (select coalesce(sum(l.fresh + l.again), 0) from lane l
+      where l.lease_id is null and l.blocked_until is null and rouse.is_level(l.name)),
+    'topPriority', (select max(rouse.priority_of(l.name)) from lane l
+      where l.lease_id is null and l.blocked_until is null and l.fresh + l.again > 0),
+    'expired', (select coalesce(sum(l.expired), 0) from lane l),
     'leasedLanes', (select count(*) from lane l where l.lease_id is not null),
     'behindLeases', (select coalesce(sum(l.fresh + l.again), 0) from lane l where l.lease_id is not null),
     'rateOpensAt', case when p_queue.rate_limit > 0 and p_group.blocked_until > p_now then rouse.epoch_ms(p_group.blocked_until) end,

@@ -119,8 +119,8 @@ begin
   end if;
   -- barrier: cancel-scheduled-locked
   delete from rouse.scheduled s where s.id = v.id;
-  insert into rouse.cancelled (id, queue, partition, due_at, transaction_id, trace_id, payload, headers, created_at, cancelled_at)
-  values (p_id, v.queue, v.partition, v.due_at, v.transaction_id, v.trace_id, v.payload, v.headers, v.created_at, rouse.now());
+  insert into rouse.cancelled (id, queue, partition, due_at, transaction_id, trace_id, payload, headers, created_at, cancelled_at, options)
+  values (p_id, v.queue, v.partition, v.due_at, v.transaction_id, v.trace_id, v.payload, v.headers, v.created_at, rouse.now(), v.options);
   -- Keys of SQL producers are stored only when their message is promoted.
   delete from rouse.dedup d using rouse.queues q, rouse.partitions p
   where v.origin = 'broker' and q.name = v.queue and p.queue_id = q.id and p.name = v.partition

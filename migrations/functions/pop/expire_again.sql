@@ -1,4 +1,5 @@
--- The age limit of redeliveries: ttl and maxWaitTimeSeconds apply to them as to fresh messages.
+-- The age limit of redeliveries: ttl and maxWaitTimeSeconds of the queue, and ttlMs of the message, apply to
+-- them as to fresh messages.
 
 -- The time from which a message is too old to be redelivered. A redriven message has no such time: an
 -- operator requested its delivery. It is also no longer a dead letter, so dropping it would lose it. A
@@ -8,8 +9,10 @@
 create or replace function rouse.ends_at(p rouse.redeliveries, p_queue rouse.queues) returns timestamptz
 language sql stable
 as $$
-  select m.created_at + least(nullif(p_queue.ttl_ms, 0), nullif(p_queue.wait_ms_max, 0)) * interval '1 millisecond' + interval '1 microsecond'
+  select least(o.expires_at,
+    m.created_at + least(nullif(p_queue.ttl_ms, 0), nullif(p_queue.wait_ms_max, 0)) * interval '1 millisecond' + interval '1 microsecond')
   from rouse.messages m
+  left join rouse.message_options o on o.partition_id = p.partition_id and o.seq = p.seq
   where m.partition_id = p.partition_id and m.seq = p.seq
     and not exists (
       select from rouse.attempts a

@@ -94,7 +94,7 @@ begin
     into v_partition, v_ordered, v_first, v_from, v_next, v_head, v_lease_id, v_now
     from rouse.lanes l, rouse.partitions p, rouse.queues q
     where l.partition_id = v_lane_id and l.group_id = v_group_id and p.id = v_lane_id and p.head > greatest(l.next, p.tail)
-      and p.options_until <= greatest(l.next, p.tail)  -- the general form skips cancelled messages
+      and p.options_until <= greatest(l.next, p.tail)  -- the general form reads the options of messages
       and q.id = v_queue_id and q.version = v_version  -- configure locks the lanes before it changes the ordering
       and not exists (select from rouse.redeliveries r where r.partition_id = v_lane_id and r.group_id = v_group_id);
     if not found then
@@ -145,7 +145,7 @@ begin
         exit;
       elsif v_returned < v_next - v_from then
         select t.to_seq + 1, t.members into v_next, v_bits
-        from rouse.part_taken(v_lane_id, v_from, v_next - 1, p_bytes_max, true) t;
+        from rouse.part_taken(v_lane_id, v_from, v_next - 1, p_bytes_max, true, v_now) t;
       end if;
       exit when v_ordered;
       insert into rouse.leases
@@ -210,13 +210,13 @@ begin
     return next;
   elsif v_waiter = 1 then
     return query select * from rouse.pop_general(p_queue, p_partition, p_namespace, p_task, p_group, p_batches, p_lane_limits,
-      p_leases_ms, p_auto_acks, p_holders, p_subscription, p_from, p_after, p_durable, p_bytes_max);
+      p_leases_ms, p_auto_acks, p_holders, p_subscription, p_from, p_after, p_durable, p_bytes_max, null);
   else
     -- The general form goes on for the waiters that have no messages yet.
     return query
     select case when r.status is not null then 'messages' end, r.waiter + v_waiter - 1, r.lease_id, r.queue, r.partition_id,
       r.partition, r.attempt, r.expires_ms, r.seq, r.message_id, r.created_ms, r.transaction_id, r.trace_id, r.payload, r.headers
     from rouse.pop_general(p_queue, p_partition, p_namespace, p_task, p_group, p_batches[v_waiter:], p_lane_limits[v_waiter:],
-      p_leases_ms[v_waiter:], p_auto_acks, p_holders[v_waiter:], p_subscription, p_from, v_after, p_durable, p_bytes_max) r;
+      p_leases_ms[v_waiter:], p_auto_acks, p_holders[v_waiter:], p_subscription, p_from, v_after, p_durable, p_bytes_max, null) r;
   end if;
 end $$;

@@ -1,9 +1,11 @@
--- The general form of pop: any number of waiters and partitions, redeliveries, limits, namespaces.
--- Parameters and result: as pop. Locks: as pop.
+-- The general form of pop: any number of waiters and partitions, redeliveries, limits, priorities, namespaces.
+-- In a queue with priorities the first round takes the lanes of messages with a priority, the highest first. If
+-- one of them is locked, or keeps messages that it could deliver, nothing lower is taken.
+-- Parameters and result: as pop_v2. Locks: as pop.
 create or replace function rouse.pop_general(
   p_queue text, p_partition text, p_namespace text, p_task text, p_group text,
   p_batches integer[], p_lane_limits integer[], p_leases_ms bigint[], p_auto_acks boolean[], p_holders text[],
-  p_subscription text, p_from timestamptz, p_after bigint, p_durable boolean, p_bytes_max bigint
+  p_subscription text, p_from timestamptz, p_after bigint, p_durable boolean, p_bytes_max bigint, p_lease_each boolean[]
 ) returns table (
   status text, waiter integer, lease_id uuid, queue text, partition_id bigint, partition text, attempt integer,
   expires_ms double precision, seq bigint, message_id uuid, created_ms double precision, transaction_id text,
@@ -50,6 +52,10 @@ declare
   v_turn integer := 1;                  -- the waiter whose turn it is
   v_tried integer;
   v_wanted integer;
+  v_level_ids bigint[];                 -- the partitions of messages with a priority, the highest first
+  v_in_levels boolean;                  -- this round takes their lanes
+  v_had_level boolean[];                -- per waiter: it got messages with a priority
+  v_level_end bigint;                   -- the level below which nothing is taken
   v_more integer;                       -- a round reads this many times the wanted number of lanes
   v_is_end boolean;                     -- all lanes with messages were seen
   v_lanes bigint[];
@@ -63,6 +69,8 @@ declare
   v_take integer;
   v_returned integer;
   v_lease_id uuid;
+  v_expires_at timestamptz;
+  v_each uuid[];                        -- a lease id per message, if the waiter wants that
   v_settled boolean;
   v_settled_to bigint := 0;             -- the highest partition that this call has locked to settle its lane
   v_found integer := 0;
@@ -128,27 +136,38 @@ begin
     v_seen := '{}';
     v_more := 1;
     v_is_end := false;
+    v_in_levels := v_queue.prioritized and v_partition_id is null;
+    v_level_ids := case when v_in_levels then rouse.level_ids(v_queue.id) else '{}' end;
+    v_level_end := null;
+    v_had_level := array_fill(false, array[v_waiters]);
 
     for v_round in 1..v_rounds_max loop
       v_wanted := case when v_allowed > 0 and v_call_bytes > 0 then rouse.lanes_wanted(v_left, v_lanes_left, p_batches) else 0 end;
       exit when v_wanted = 0;
-      -- Lanes that offer nothing (held by a failed message, or waiting for their window buffer) are skipped
-      -- in ever larger steps.
-      v_wanted := least(v_wanted * v_more, 1000);
-      v_more := case when v_found = 0 then v_more * 2 else 1 end;
-      -- This statement locks lanes. Later statements read them, and see everything that was committed before
-      -- the lock. Drained lanes that are still ready are skipped without a lock; in a new group all lanes
-      -- start ready.
-      v_lanes := array(
-        select l.partition_id from rouse.lanes l
-        cross join lateral (select p.head, p.tail from rouse.partitions p where p.id = l.partition_id offset 0) p
-        where l.group_id = v_group_id and l.ready and l.lease_id is null and l.blocked_until is null
-          and l.partition_id >= v_low and l.partition_id <= v_high
-          and (p.head > greatest(l.next, p.tail) or exists (
-            select from rouse.redeliveries r where r.partition_id = l.partition_id and r.group_id = v_group_id))
-        order by l.group_id, l.partition_id
-        limit v_wanted
-        for no key update of l skip locked);
+      if v_in_levels then
+        v_lanes := rouse.lock_levels(v_group_id, v_level_ids);
+        -- This must be a new statement: a lane that was locked may be free now.
+        v_level_end := rouse.first_level_missed(v_group_id, v_level_ids, v_lanes);
+        v_lanes := array(select i from unnest(v_lanes) i where (i >= v_level_end) is not true order by i);
+      else
+        -- Lanes that offer nothing (held by a failed message, or waiting for their window buffer) are skipped
+        -- in ever larger steps.
+        v_wanted := least(v_wanted * v_more, 1000);
+        v_more := case when v_found = 0 then v_more * 2 else 1 end;
+        -- This statement locks lanes. Later statements read them, and see everything that was committed before
+        -- the lock. Drained lanes that are still ready are skipped without a lock; in a new group all lanes
+        -- start ready.
+        v_lanes := array(
+          select l.partition_id from rouse.lanes l
+          cross join lateral (select p.head, p.tail from rouse.partitions p where p.id = l.partition_id offset 0) p
+          where l.group_id = v_group_id and l.ready and l.lease_id is null and l.blocked_until is null
+            and l.partition_id >= v_low and l.partition_id <= v_high
+            and (p.head > greatest(l.next, p.tail) or exists (
+              select from rouse.redeliveries r where r.partition_id = l.partition_id and r.group_id = v_group_id))
+          order by l.group_id, l.partition_id
+          limit v_wanted
+          for no key update of l skip locked);
+      end if;
       -- barrier: pop-locked
       -- configure locks the lanes before it changes the ordering. So if the version is unchanged here, the
       -- ordering stays the same until this pop ends.
@@ -181,6 +200,12 @@ begin
           v_tried := v_tried + 1;
           if v_left[v_turn] > 0 and v_lanes_left[v_turn] > 0 then
             v_take := least(v_lane.offered, v_left[v_turn], v_allowed, v_lane_allowed);
+            v_each := null;
+            if p_lease_each[v_turn] then
+              -- Two live leases on an ordered lane would break its order.
+              v_take := case when v_ordered then 1 else v_take end;
+              v_each := array(select gen_random_uuid() from generate_series(1, v_take));
+            end if;
             v_budget := least(coalesce(v_bytes[v_turn], p_bytes_max), v_call_bytes);
             v_must := v_found = 0 or (v_left[v_turn] = p_batches[v_turn] and v_call_bytes >= p_bytes_max);
             v_lease_id := coalesce(v_ids[v_turn], gen_random_uuid());
@@ -189,11 +214,12 @@ begin
             if v_lane.again_seq is not null then
               select a.from_seq, a.to_seq, a.members, a.taken, a.bytes into v_from, v_to, v_bits, v_take, v_used
               from rouse.take_again(v_group_id, v_lane_id, v_lane.again_seq, v_lane.attempt, v_take,
-                v_ordered and v_queue.on_failure = 'hold', case when v_must then null else v_budget end, p_bytes_max) a;
+                v_ordered and v_queue.on_failure = 'hold', case when v_must then null else v_budget end, p_bytes_max,
+                v_lane.options_until, v_now) a;
               v_lane.offered := 0;
               return query
-              select null::text, v_turn, v_lease_id, v_queue.name, v_lane_id, v_partition, v_lane.attempt,
-                date_part('epoch', v_now) * 1000 + coalesce(p_leases_ms[v_turn], v_queue.lease_ms),
+              select null::text, v_turn, coalesce(v_each[row_number() over (order by m.seq)], v_lease_id), v_queue.name, v_lane_id, v_partition,
+                v_lane.attempt, date_part('epoch', v_now) * 1000 + coalesce(p_leases_ms[v_turn], v_queue.lease_ms),
                 m.seq, m.id, date_part('epoch', m.created_at) * 1000, m.transaction_id, m.trace_id, m.payload, m.headers
               from rouse.messages m
               where m.partition_id = v_lane_id and m.seq >= v_from and m.seq <= v_to
@@ -202,18 +228,18 @@ begin
             else
               v_from := v_next;
               return query
-              select null::text, v_turn, v_lease_id, case when m.n = 1 then v_queue.name end, v_lane_id,
-                case when m.n = 1 then v_partition end, case when m.n = 1 then v_lane.attempt end,
-                case when m.n = 1 then date_part('epoch', v_now) * 1000 + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) end,
+              select null::text, v_turn, coalesce(v_each[m.n], v_lease_id), case when m.n = 1 or v_each is not null then v_queue.name end, v_lane_id,
+                case when m.n = 1 or v_each is not null then v_partition end, case when m.n = 1 or v_each is not null then v_lane.attempt end,
+                case when m.n = 1 or v_each is not null then date_part('epoch', v_now) * 1000 + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) end,
                 m.seq, m.id, date_part('epoch', m.created_at) * 1000, m.transaction_id, m.trace_id, m.payload, m.headers
               from (
                 select m.*, row_number() over w as n,
                   sum(octet_length(m.payload) + coalesce(octet_length(m.headers), 0)) over w as bytes
                 from rouse.messages m
                 where m.partition_id = v_lane_id and m.seq >= v_from and m.seq < v_from + v_take
-                  and ((select p.options_until from rouse.partitions p where p.id = v_lane_id) <= v_from
+                  and (v_lane.options_until <= v_from
                     or not exists (select from rouse.message_options o
-                      where o.partition_id = v_lane_id and o.seq = m.seq and o.cancelled_at is not null))
+                      where o.partition_id = v_lane_id and o.seq = m.seq and (o.cancelled_at is not null or o.expires_at <= v_now)))
                 window w as (order by m.seq rows unbounded preceding)
               ) m
               where m.bytes <= v_budget or (v_must and m.n = 1)
@@ -224,7 +250,7 @@ begin
               v_used := 0;
               if v_returned < v_take then
                 select t.to_seq, t.members, t.bytes into v_to, v_bits, v_used
-                from rouse.part_taken(v_lane_id, v_from, v_to, v_budget, v_must) t;
+                from rouse.part_taken(v_lane_id, v_from, v_to, v_budget, v_must, v_now) t;
               elsif v_bytes is not null then
                 select sum(octet_length(m.payload) + coalesce(octet_length(m.headers), 0)) into v_used
                 from rouse.messages m where m.partition_id = v_lane_id and m.seq >= v_from and m.seq <= v_to;
@@ -242,20 +268,39 @@ begin
                 v_lanes_left[v_turn] := 0;
               end if;
             else
-              v_ids[v_turn] := v_lease_id;
-              if p_auto_acks[v_turn] is not true then
-                insert into rouse.leases
-                values (v_lease_id, v_lane_id, v_group_id, v_from, v_to, coalesce(v_bits, rpad('1', v_take, '1')::varbit), v_lane.attempt,
-                  v_ordered, v_queue.in_flight_max > 0, p_holders[v_turn], v_now,
-                  v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '1 millisecond',
-                  v_queue.partition_in_flight_max > 0 and v_is_named and not v_ordered);
-              else
+              v_ids[v_turn] := case when v_each is null then v_lease_id end;
+              v_bits := coalesce(v_bits, rpad('1', v_take, '1')::varbit);
+              v_expires_at := v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '1 millisecond';
+              if p_auto_acks[v_turn] then
+                if v_queue.full_history then
+                  perform rouse.record_completed(v_lane_id, v_group_id, v_lane.attempt, p_holders[v_turn], v_now, rouse.held_seqs(v_from, v_bits), v_now);
+                end if;
                 v_lease_id := null;
+              elsif v_each is null then
+                insert into rouse.leases (id, partition_id, group_id, from_seq, to_seq, unacked, attempt, ordered, limited, holder,
+                  delivered_at, expires_at, lane_limited, recorded)
+                values (v_lease_id, v_lane_id, v_group_id, v_from, v_to, v_bits, v_lane.attempt,
+                  v_ordered, v_queue.in_flight_max > 0, p_holders[v_turn], v_now,
+                  v_expires_at,
+                  v_queue.partition_in_flight_max > 0 and v_is_named and not v_ordered, v_queue.full_history);
+              else
+                insert into rouse.leases (id, partition_id, group_id, from_seq, to_seq, unacked, attempt, ordered, limited, holder,
+                  delivered_at, expires_at, lane_limited, recorded)
+                select v_each[h.n], v_lane_id, v_group_id, h.seq, h.seq, '1', v_lane.attempt,
+                  v_ordered, v_queue.in_flight_max > 0, p_holders[v_turn], v_now,
+                  v_expires_at,
+                  v_queue.partition_in_flight_max > 0 and v_is_named and not v_ordered, v_queue.full_history
+                from unnest(rouse.held_seqs(v_from, v_bits)) with ordinality h(seq, n);
+                v_lease_id := v_each[1];
               end if;
               -- barrier: pop-leased
               v_found := v_found + v_take;
               v_left[v_turn] := v_left[v_turn] - v_take;
-              v_lanes_left[v_turn] := v_lanes_left[v_turn] - 1;
+              if v_in_levels then
+                v_had_level[v_turn] := true;
+              else
+                v_lanes_left[v_turn] := v_lanes_left[v_turn] - 1;
+              end if;
               v_allowed := v_allowed - v_take;
               v_lane_allowed := v_lane_allowed - v_take;
               v_lane_taken := v_lane_taken + v_take;
@@ -319,7 +364,23 @@ begin
           perform rouse.raise('RS001', 'retry', 'a lane was deleted while it was popped');
         end if;
         -- barrier: pop-written
+        if v_in_levels and not v_ordered and v_lane.blocked_until is null and (v_next < v_lane.head or exists (
+          select from rouse.redeliveries r where r.partition_id = v_lane_id and r.group_id = v_group_id and r.announced))
+        then
+          v_level_end := v_lane_id;
+          exit;
+        end if;
       end loop;
+      if v_in_levels then
+        -- All levels count as one partition.
+        for i in 1..v_waiters loop
+          v_lanes_left[i] := greatest(v_lanes_left[i] - v_had_level[i]::integer, 0);
+        end loop;
+        v_in_levels := false;
+        v_contended := v_contended or v_level_end is not null;
+        exit when v_contended;
+        continue;
+      end if;
 
       v_low := coalesce(v_lanes[cardinality(v_lanes)] + 1, v_low);
       if cardinality(v_lanes) < v_wanted then

@@ -113,13 +113,13 @@ end $$;
 -- What a locked lane offers: fresh messages from `next`, or, if again_seq is set, messages to redeliver. A
 -- lane offers nothing while a failed message holds it or its window buffer has not ended. The result then has
 -- the time until which the lane is blocked. Messages older than the queue's ttl or maxWaitTimeSeconds are
--- skipped, both fresh messages and redeliveries, and so are cancelled messages.
+-- skipped, both fresh messages and redeliveries, and so are messages that were cancelled or have expired.
 -- Parameters: the queue, the group's id, the partition's id, the time now. Result: one row.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.lane_offer(
   p_queue rouse.queues, p_group_id integer, p_partition_id bigint, p_now timestamptz,
   out partition text, out next bigint, out head bigint, out offered integer, out attempt integer, out again_seq bigint,
-  out blocked_until timestamptz
+  out blocked_until timestamptz, out options_until bigint
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -130,13 +130,12 @@ declare
     then least(p_queue.ttl_ms, p_queue.wait_ms_max) else p_queue.ttl_ms + p_queue.wait_ms_max end;
   v_quiet_at timestamptz;
   v_has_again boolean;
-  v_options_until bigint;
   v record;
 begin
   select p.name, greatest(l.next, p.tail), p.head, 1, p.last_created_at + p_queue.window_ms * interval '1 millisecond',
     rouse.is_ordered(p_queue.ordering, p.name) and p_queue.on_failure = 'hold',
     exists (select from rouse.redeliveries r where r.partition_id = p_partition_id and r.group_id = p_group_id), p.options_until
-  into strict partition, next, head, attempt, v_quiet_at, v_waits, v_has_again, v_options_until
+  into strict partition, next, head, attempt, v_quiet_at, v_waits, v_has_again, options_until
   from rouse.lanes l, rouse.partitions p
   where l.partition_id = p_partition_id and l.group_id = p_group_id and p.id = p_partition_id;
   offered := 0;
@@ -145,13 +144,13 @@ begin
     -- yet.
     if v_waits then
       select r.seq, r.attempt + 1 as attempt, r.announced or r.due_at <= p_now as due, r.due_at,
-        case when v_oldest_ms > 0 then rouse.ends_at(r, p_queue) end as ends_at into v
+        case when v_oldest_ms > 0 or r.seq < options_until then rouse.ends_at(r, p_queue) end as ends_at into v
       from rouse.redeliveries r
       where r.partition_id = p_partition_id and r.group_id = p_group_id
       order by r.seq limit 1;
     else
       select r.seq, r.attempt + 1 as attempt, true as due, r.due_at,
-        case when v_oldest_ms > 0 then rouse.ends_at(r, p_queue) end as ends_at into v
+        case when v_oldest_ms > 0 or r.seq < options_until then rouse.ends_at(r, p_queue) end as ends_at into v
       from rouse.redeliveries r
       where r.partition_id = p_partition_id and r.group_id = p_group_id and r.announced
       order by r.seq limit 1;
@@ -177,8 +176,8 @@ begin
   if v_oldest_ms > 0 and head > next then
     next := rouse.seq_at(p_partition_id, next, head, p_now - v_oldest_ms * interval '1 millisecond');
   end if;
-  if v_options_until > next then
-    next := rouse.first_open(p_partition_id, next, head);
+  if options_until > next then
+    next := rouse.first_open(p_partition_id, next, head, p_now);
   end if;
   offered := least(head - next, 1000000);
 end $$;
@@ -195,10 +194,10 @@ begin
     from rouse.leases s where s.partition_id = p_partition_id and s.group_id = p_group_id and s.lane_limited);
 end $$;
 
--- The first message of a range that is not cancelled. It reads at most v_skipped_max messages; the cursor keeps
--- the progress, so that the next pop goes on from there.
--- Parameters: the partition, the first seq, the seq after the last one. Result: a seq. Locks: none.
-create or replace function rouse.first_open(p_partition_id bigint, p_from bigint, p_to bigint) returns bigint
+-- The first message of a range that is neither cancelled nor expired. It reads at most v_skipped_max messages;
+-- the cursor keeps the progress, so that the next pop goes on from there.
+-- Parameters: the partition, the first seq, the seq after the last one, the time now. Result: a seq. Locks: none.
+create or replace function rouse.first_open(p_partition_id bigint, p_from bigint, p_to bigint, p_now timestamptz) returns bigint
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
@@ -209,7 +208,7 @@ begin
   return coalesce(
     (select g.seq from (select generate_series(p_from, v_to - 1) as seq) g
      where not exists (select from rouse.message_options o
-       where o.partition_id = p_partition_id and o.seq = g.seq and o.cancelled_at is not null) limit 1),
+       where o.partition_id = p_partition_id and o.seq = g.seq and (o.cancelled_at is not null or o.expires_at <= p_now)) limit 1),
     v_to);
 end $$;
 
@@ -217,13 +216,14 @@ end $$;
 -- that have the same number of attempts. Also deletes rows whose message is no longer in the log.
 -- Parameters: group and partition; the first seq; the attempt of this delivery; the maximum number of
 --   messages; whether a message that is not due yet holds the lane, so that none behind it is taken; the
---   maximum bytes of the first message (null: any) and of all messages together.
+--   maximum bytes of the first message (null: any) and of all messages together; the seq from which on no
+--   message has options; the time now. A message that has expired ends the list: the next pop removes it.
 -- Result: the first and the last seq, which seqs of the range are included, their number and bytes; nothing
 --   is taken if the first message does not fit or no message is left.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.take_again(
   p_group_id integer, p_partition_id bigint, p_seq bigint, p_attempt integer, p_take integer, p_waits boolean,
-  p_first_bytes_max bigint, p_bytes_max bigint,
+  p_first_bytes_max bigint, p_bytes_max bigint, p_options_until bigint, p_now timestamptz,
   out from_seq bigint, out to_seq bigint, out members varbit, out taken integer, out bytes bigint
 )
 language plpgsql
@@ -255,7 +255,9 @@ begin
       exit when v.bytes > p_first_bytes_max or v.attempt + 1 <> p_attempt;
     else
       exit when v.alone or not v.announced or v.attempt + 1 <> p_attempt
-        or bytes + v.bytes > least(p_bytes_max, coalesce(p_first_bytes_max, p_bytes_max));
+        or bytes + v.bytes > least(p_bytes_max, coalesce(p_first_bytes_max, p_bytes_max))
+        or (v.seq < p_options_until and exists (select from rouse.message_options o
+          where o.partition_id = p_partition_id and o.seq = v.seq and o.expires_at <= p_now));
     end if;
     v_seqs := v_seqs || v.seq;
     bytes := bytes + v.bytes;
@@ -271,15 +273,15 @@ begin
 end $$;
 
 -- Computes which messages of a range of fresh messages a pop returned: as many as fit, except rows that are
--- missing from the log, and cancelled messages.
--- Parameters: partition, the range's first and last seq, the maximum bytes, and whether the first message is
---   included whatever its size.
+-- missing from the log, and messages that were cancelled or have expired.
+-- Parameters: partition, the range's first and last seq, the maximum bytes, whether the first message is
+--   included whatever its size, and the time now.
 -- Result: the last seq that the pop has handled, which seqs up to there were returned, and their bytes. If
 --   the range has no rows, the pop has handled all of it. If the first row did not fit, the result is the seq
 --   before the range.
 -- Locks: none beyond the lane, which the caller holds.
 create or replace function rouse.part_taken(
-  p_partition_id bigint, p_from bigint, p_to bigint, p_bytes_max bigint, p_must boolean,
+  p_partition_id bigint, p_from bigint, p_to bigint, p_bytes_max bigint, p_must boolean, p_now timestamptz,
   out to_seq bigint, out members varbit, out bytes bigint
 )
 language plpgsql
@@ -297,7 +299,7 @@ begin
     from rouse.messages m
     where m.partition_id = p_partition_id and m.seq >= p_from and m.seq <= p_to
       and not exists (select from rouse.message_options o
-        where o.partition_id = p_partition_id and o.seq = m.seq and o.cancelled_at is not null)
+        where o.partition_id = p_partition_id and o.seq = m.seq and (o.cancelled_at is not null or o.expires_at <= p_now))
     window w as (order by m.seq rows unbounded preceding)
   ) m;
   if v_seqs is null then

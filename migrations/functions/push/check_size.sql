@@ -46,7 +46,7 @@ as $$
   select coalesce(
       (select max(o.pending) from (
         select coalesce(sum(p.head - greatest(l.next, p.tail)
-            - case when p.options_until > greatest(l.next, p.tail) then rouse.cancelled_count(p.id, greatest(l.next, p.tail)) else 0 end), 0)
+            - case when p.options_until > greatest(l.next, p.tail) then rouse.excluded_count(p.id, greatest(l.next, p.tail)) else 0 end), 0)
           + coalesce(sum((select count(*) from rouse.redeliveries r where r.partition_id = p.id and r.group_id = g.id)), 0)
           + coalesce(sum((select bit_count(s.unacked) from rouse.leases s where s.id = l.lease_id and s.partition_id = p.id)), 0)
           + coalesce(sum((select sum(bit_count(s.unacked)) from rouse.leases s
@@ -55,7 +55,7 @@ as $$
         left join rouse.partitions p on p.queue_id = p_queue_id
         left join rouse.lanes l on l.partition_id = p.id and l.group_id = g.id
         group by g.id) o),
-      (select sum(p.head - p.tail - case when p.options_until > p.tail then rouse.cancelled_count(p.id, p.tail) else 0 end)
+      (select sum(p.head - p.tail - case when p.options_until > p.tail then rouse.excluded_count(p.id, p.tail) else 0 end)
        from rouse.partitions p where p.queue_id = p_queue_id), 0)::bigint
     + (select count(*) from rouse.scheduled s where s.queue = (select q.name from rouse.queues q where q.id = p_queue_id))
 $$;

@@ -1,7 +1,8 @@
 -- Enqueues several messages inside a user's own transaction, with one call; otherwise as enqueue.
 -- Parameters: an array of at most 10,000 objects with the fields of an item of POST /api/v1/push: queue and
---   payload, and optionally partition, delayMs or runAt, dedupeKey (or transactionId), headers, traceId.
---   null means absent, except as the payload.
+--   payload, and optionally partition, delayMs or runAt, dedupeKey (or transactionId), headers, traceId,
+--   priority, retryLimit, retryBackoffMs (a number or a list), ttlMs, unique. null means absent, except as the
+--   payload.
 -- Result: the messages' ids, in the order of the array. An invalid message raises RS400 with its position, and
 --   nothing is stored.
 -- Locks: none.
@@ -27,7 +28,7 @@ begin
       v_message->>'queue', (v_message->'payload')::text, v_message->>'partition',
       (v_message->>'delayMs')::float8 * interval '1 millisecond', (v_message->>'runAt')::timestamptz,
       coalesce(v_message->>'dedupeKey', v_message->>'transactionId'), nullif(v_message->'headers', 'null')::text,
-      v_message->>'traceId');
+      v_message->>'traceId', (v_message->>'priority')::integer, rouse.options_in(v_message));
     v_index := v_index + 1;
   end loop;
 exception
@@ -42,7 +43,18 @@ end $$;
 
 comment on function rouse.enqueue_many(jsonb) is
   'Enqueues the messages of a JSON array in this transaction: [{"queue": …, "payload": …, "partition": …, "delayMs": …, '
-  '"runAt": …, "dedupeKey": …, "headers": …, "traceId": …}]. Returns their ids, in order.';
+  '"runAt": …, "dedupeKey": …, "headers": …, "traceId": …, "priority": …, "retryLimit": …, "retryBackoffMs": …, "ttlMs": …}]. '
+  'Returns their ids, in order.';
+
+-- The options in a message of enqueue_many.
+-- Parameters: the message. Result: an object (see message_options.sql), null if there are none. Locks: none.
+create or replace function rouse.options_in(p_message jsonb) returns jsonb
+language sql immutable
+as $$
+  select jsonb_object_agg(e.key, case when e.key = 'retryBackoffMs' and jsonb_typeof(e.value) = 'number' then jsonb_build_array(e.value) else e.value end)
+  from jsonb_each(p_message) e
+  where e.key in ('retryLimit', 'retryBackoffMs', 'ttlMs', 'unique') and e.value <> 'null'
+$$;
 
 -- Checks the fields of one message of enqueue_many; schedule_message checks their values.
 -- Parameters: the message. Result: nothing; an unknown field, or one of another type, raises RS400.
@@ -52,7 +64,8 @@ language plpgsql immutable
 as $$
 declare
   v_types constant jsonb := '{"queue": "string", "partition": "string", "delayMs": "number", "runAt": "string",
-    "dedupeKey": "string", "transactionId": "string", "headers": "object", "traceId": "string"}';
+    "dedupeKey": "string", "transactionId": "string", "headers": "object", "traceId": "string",
+    "priority": "number", "retryLimit": "number", "retryBackoffMs": "number or array", "ttlMs": "number", "unique": "object"}';
   v_field text;
   v_type text;
 begin
@@ -63,7 +76,7 @@ begin
     if not v_types ? v_field then
       perform rouse.raise('RS400', 'unknown_field', format('unknown field %s', v_field), jsonb_build_object('field', v_field));
     end if;
-    if v_type not in ('null', v_types->>v_field) then
+    if v_type <> 'null' and v_type <> all (string_to_array(v_types->>v_field, ' or ')) then
       perform rouse.raise('RS400', case v_field when 'headers' then 'invalid_headers' else 'invalid_request' end,
         format('%s must be of type %s, not %s', v_field, v_types->>v_field, v_type), jsonb_build_object('field', v_field));
     end if;

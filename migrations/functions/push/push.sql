@@ -3,19 +3,22 @@
 -- Parameters: the targets, as parallel arrays of queue and partition names (null: the message is
 --   independent, or goes to `Default` if the queue's ordering is not keyed); per message, grouped by target,
 --   the 1-based target, its id and its payload as JSON text; transaction ids, trace ids, headers as JSON
---   text, delays in ms and absolute due times, each null if no message has one; the maximum wait for a lock.
+--   text, delays in ms, absolute due times and options (see message_options.sql), each null if no message has
+--   one; the maximum wait for a lock.
 -- Result: one row per target: partition, first seq, messages added, namespace and task (the caller knows the
---   rest of the wake hint); the duplicates, with the ids of their originals, and the scheduled messages, both
---   by their 1-based position in the call; and the name of the partition.
+--   rest of the wake hint); the duplicates, with the ids of their originals, the scheduled messages, and those of
+--   the duplicates that replaced their originals, all by their 1-based position in the call; and the name of the
+--   partition.
 -- Locks: queues with a size limit by id, partitions by id, then those of their lanes that are not ready, by
 --   (partition, group).
 create or replace function rouse.push_v2(
   p_queues text[], p_partitions text[], p_targets integer[], p_ids uuid[], p_payloads text[],
   p_transaction_ids text[] default null, p_trace_ids text[] default null, p_headers text[] default null,
-  p_delays_ms bigint[] default null, p_due_at timestamptz[] default null, p_lock_timeout_ms integer default null
+  p_delays_ms bigint[] default null, p_due_at timestamptz[] default null, p_options text[] default null,
+  p_lock_timeout_ms integer default null
 ) returns table (
   target integer, partition_id bigint, first_seq bigint, added integer, namespace text, task text,
-  duplicates integer[], originals uuid[], scheduled integer[], partition text
+  duplicates integer[], originals uuid[], scheduled integer[], replaced integer[], partition text
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -34,14 +37,15 @@ begin
   if p_lock_timeout_ms is not null then
     v_setting := set_config('lock_timeout', p_lock_timeout_ms::text, true);
   end if;
-  -- The short path: one partition without delays or limits is resolved and locked in one statement.
-  if cardinality(p_queues) = 1 and p_delays_ms is null and p_due_at is null
+  -- The short path: one partition without delays, options or limits is resolved and locked in one statement.
+  if cardinality(p_queues) = 1 and p_delays_ms is null and p_due_at is null and p_options is null
      and current_setting('transaction_isolation') = 'read committed' then
     select 1, p.id, p.id, p.head, v_count, q.namespace, q.task, p.name, p.last_created_at, q.dedup_window_ms
     into target, partition_id, v_id, first_seq, added, namespace, task, partition, v_last_created_at, v_dedup_ms
     from rouse.queues q, rouse.partitions p
     where q.name = p_queues[1] and q.size_max = 0 and q.delay_ms = 0 and not q.encryption and p.queue_id = q.id
       and p.name = rouse.partition_of(q.ordering, p_partitions[1])
+      and not (q.ordering = 'partition' and rouse.is_level(p.name))  -- push_general refuses a priority
     for no key update of p;
   end if;
   if v_id is null then
@@ -50,12 +54,12 @@ begin
       v_partitions := rouse.name_partitions(p_queues, p_partitions, p_targets);
       if exists (select from unnest(p_queues, v_partitions) t(queue, partition) group by t.queue, t.partition having count(*) > 1) then
         return query select * from rouse.push_merged(p_queues, v_partitions, p_targets, p_ids, p_payloads,
-          p_transaction_ids, p_trace_ids, p_headers, p_delays_ms, p_due_at);
+          p_transaction_ids, p_trace_ids, p_headers, p_delays_ms, p_due_at, p_options);
         return;
       end if;
     end if;
     return query select r.*, v_partitions[r.target] from rouse.push_general(p_queues, v_partitions, p_targets, p_ids, p_payloads,
-      p_transaction_ids, p_trace_ids, p_headers, p_delays_ms, p_due_at) r;
+      p_transaction_ids, p_trace_ids, p_headers, p_delays_ms, p_due_at, p_options) r;
     return;
   end if;
   -- barrier: push-locked
@@ -108,7 +112,7 @@ begin
 end $$;
 
 -- The same for nodes of release 0.1.0, which always name a partition.
--- Parameters: as push_v2. Result: as push_v2, without the partition. Locks: as push_v2.
+-- Parameters: as push_v2, without options. Result: as push_v2, without the partition. Locks: as push_v2.
 create or replace function rouse.push(
   p_queues text[], p_partitions text[], p_targets integer[], p_ids uuid[], p_payloads text[],
   p_transaction_ids text[] default null, p_trace_ids text[] default null, p_headers text[] default null,
@@ -123,7 +127,7 @@ begin
   return query
   select r.target, r.partition_id, r.first_seq, r.added, r.namespace, r.task, r.duplicates, r.originals, r.scheduled
   from rouse.push_v2(p_queues, p_partitions, p_targets, p_ids, p_payloads, p_transaction_ids, p_trace_ids, p_headers,
-    p_delays_ms, p_due_at, p_lock_timeout_ms) r;
+    p_delays_ms, p_due_at, null, p_lock_timeout_ms) r;
 end $$;
 
 -- Refuses a call whose arrays differ in length or contain a null. The error names the item.

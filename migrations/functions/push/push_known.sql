@@ -10,7 +10,7 @@ create or replace function rouse.push_known(
   p_ids uuid[], p_payloads text[], p_transaction_ids text[], p_trace_ids text[], p_headers text[], p_now timestamptz
 ) returns table (
   target integer, partition_id bigint, first_seq bigint, added integer, namespace text, task text,
-  duplicates integer[], originals uuid[], scheduled integer[]
+  duplicates integer[], originals uuid[], scheduled integer[], replaced integer[]
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -23,7 +23,7 @@ begin
   where d.partition_id = p_partition_id and d.key = any (p_transaction_ids) and d.message_id = any (p_ids)
     and d.seq >= p_head;
   v_sorted := rouse.sort_push(array[p_partition_id], '{0}', array[p_dedup_ms], array[p_head],
-    array_fill(1, array[cardinality(p_ids)]), p_ids, p_transaction_ids, null, null, p_now);
+    array_fill(1, array[cardinality(p_ids)]), p_ids, p_transaction_ids, null, null, p_now, null);
   added := cardinality(array_remove(v_sorted.offsets, null));
   if added > 0 then
     update rouse.partitions p set head = p_head + added, last_created_at = greatest(p_now, p_last_created_at) where p.id = p_partition_id;

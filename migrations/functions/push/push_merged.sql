@@ -4,10 +4,11 @@
 -- Parameters: as push_v2, with the names of all partitions. Result: as push_v2. Locks: as push_v2.
 create or replace function rouse.push_merged(
   p_queues text[], p_partitions text[], p_targets integer[], p_ids uuid[], p_payloads text[],
-  p_transaction_ids text[], p_trace_ids text[], p_headers text[], p_delays_ms bigint[], p_due_at timestamptz[]
+  p_transaction_ids text[], p_trace_ids text[], p_headers text[], p_delays_ms bigint[], p_due_at timestamptz[],
+  p_options text[]
 ) returns table (
   target integer, partition_id bigint, first_seq bigint, added integer, namespace text, task text,
-  duplicates integer[], originals uuid[], scheduled integer[], partition text
+  duplicates integer[], originals uuid[], scheduled integer[], replaced integer[], partition text
 )
 language plpgsql
 as $$
@@ -45,11 +46,13 @@ begin
       case when p_delays_ms is not null then
         array(select p_delays_ms[o.n] from unnest(v_order) with ordinality o(n, place) order by o.place) end,
       case when p_due_at is not null then
-        array(select p_due_at[o.n] from unnest(v_order) with ordinality o(n, place) order by o.place) end) r
+        array(select p_due_at[o.n] from unnest(v_order) with ordinality o(n, place) order by o.place) end,
+      case when p_options is not null then
+        array(select p_options[o.n] from unnest(v_order) with ordinality o(n, place) order by o.place) end) r
   ), placed as (
     select o.n, o.place, p_targets[o.n] as target, r.target as merged, r.partition_id, r.first_seq, r.namespace, r.task,
       r.originals[array_position(r.duplicates, o.place::integer)] as original,
-      coalesce(o.place::integer = any (r.scheduled), false) as is_scheduled
+      coalesce(o.place::integer = any (r.scheduled), false) as is_scheduled, coalesce(o.place::integer = any (r.replaced), false) as is_replaced
     from unnest(v_order) with ordinality o(n, place) join pushed r on r.target = v_merged[p_targets[o.n]]
   ), counted as (
     -- How many messages of the partition were added up to this one.
@@ -61,7 +64,7 @@ begin
     (count(*) filter (where c.original is null and not c.is_scheduled))::integer, c.namespace, c.task,
     array_agg(c.n order by c.n) filter (where c.original is not null),
     array_agg(c.original order by c.n) filter (where c.original is not null),
-    array_agg(c.n order by c.n) filter (where c.is_scheduled), p_partitions[c.target]
+    array_agg(c.n order by c.n) filter (where c.is_scheduled), array_agg(c.n order by c.n) filter (where c.is_replaced), p_partitions[c.target]
   from counted c
   group by c.target, c.partition_id, c.first_seq, c.namespace, c.task
   order by c.target;

@@ -37,30 +37,20 @@ begin
   return true;
 end $$;
 
--- Sorts the messages of a push: new ones get an offset in their partition's log, delayed ones a due time,
--- duplicates the id of their original (in the log, scheduled, or earlier in the same call; the id of the
--- latter is the stored one). Stores the new keys.
--- Parameters: per slot partition id, the queue's delay and dedupe window in ms, head; per message its slot,
---   then as push; the time now.
--- Result: arrays per message: its offset (null: not added to the log), due time and original; and whether any
---   is scheduled.
+-- Finds the duplicates among the messages of a push, by their dedupe keys.
+-- Parameters: per slot partition id and dedupe window in ms; per message its slot, id and key; the time now.
+-- Result: per message the id of its original: in the log, scheduled, or earlier in the same call (then the
+--   stored id); null: it is none.
 -- Locks: none; the caller holds the partitions, so no other call can add a key.
-create or replace function rouse.sort_push(
-  p_partition_ids bigint[], p_queue_delays_ms bigint[], p_dedup_ms bigint[], p_heads bigint[], p_slots integer[], p_ids uuid[],
-  p_keys text[], p_delays_ms bigint[], p_due_at timestamptz[], p_now timestamptz,
-  out offsets integer[], out due_at timestamptz[], out originals uuid[], out any_scheduled boolean
-)
+create or replace function rouse.find_originals(
+  p_partition_ids bigint[], p_dedup_ms bigint[], p_slots integer[], p_ids uuid[], p_keys text[], p_now timestamptz
+) returns uuid[]
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
-declare
-  v_bad integer := (select min(d.n) from unnest(p_delays_ms) with ordinality d(delay_ms, n) where d.delay_ms < 0);
 begin
-  if v_bad is not null then
-    perform rouse.raise('RS400', 'invalid_delay', 'a delay cannot be negative', jsonb_build_object('item', v_bad));
-  end if;
-  if p_keys is not null then
-    select array_agg(coalesce(k.known, case when k.id <> k.first_id then k.first_id end) order by k.n) into originals
+  return (
+    select array_agg(coalesce(k.known, case when k.id <> k.first_id then k.first_id end) order by k.n)
     from (
       select m.n, m.id, rouse.message_id(d.message_id, p_partition_ids[m.slot], d.seq) as known,
         case when m.key is null or p_dedup_ms[m.slot] = 0 then m.id
@@ -75,7 +65,34 @@ begin
             where p.id = d.partition_id and (d.seq < p.keys_from or (r.id is not null and rouse.is_key_purged(r, d))))
         offset 0
       ) d on true
-    ) k;
+    ) k);
+end $$;
+
+-- Sorts the messages of a push: new ones get an offset in their partition's log, delayed ones a due time,
+-- duplicates the id of their original (see find_originals). Stores the new keys.
+-- Parameters: per slot partition id, the queue's delay and dedupe window in ms, head; per message its slot,
+--   then as push; the time now; the originals, if they are known already.
+-- Result: arrays per message: its offset (null: not added to the log), due time and original; and whether any
+--   is scheduled.
+-- Locks: none; the caller holds the partitions, so no other call can add a key.
+create or replace function rouse.sort_push(
+  p_partition_ids bigint[], p_queue_delays_ms bigint[], p_dedup_ms bigint[], p_heads bigint[], p_slots integer[], p_ids uuid[],
+  p_keys text[], p_delays_ms bigint[], p_due_at timestamptz[], p_now timestamptz,
+  p_originals uuid[],
+  out offsets integer[], out due_at timestamptz[], out originals uuid[], out any_scheduled boolean
+)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  v_bad integer := (select min(d.n) from unnest(p_delays_ms) with ordinality d(delay_ms, n) where d.delay_ms < 0);
+begin
+  if v_bad is not null then
+    perform rouse.raise('RS400', 'invalid_delay', 'a delay cannot be negative', jsonb_build_object('item', v_bad));
+  end if;
+  originals := p_originals;
+  if originals is null and p_keys is not null then
+    originals := rouse.find_originals(p_partition_ids, p_dedup_ms, p_slots, p_ids, p_keys, p_now);
   end if;
   -- A message whose due time is in the past goes straight into the log.
   select array_agg(case when d.original is null and d.due > p_now then d.due end order by d.n),

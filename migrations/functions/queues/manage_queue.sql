@@ -27,8 +27,8 @@ end $$;
 -- Parameters: queue.
 -- Result: the number of messages removed, or null if removal_step will remove them; or RS404, or RS409
 --   consumer_transaction_open.
--- Locks: the queue row (so that no partition is created meanwhile), partitions by id, lanes by (partition,
---   group), leases by id; then as begin_removal.
+-- Locks: the advisory lock of its unique keys, the queue row (so that no partition is created meanwhile),
+--   partitions by id, lanes by (partition, group), leases by id; then as begin_removal.
 create or replace function rouse.purge(p_queue text) returns bigint
 language plpgsql
 set lock_timeout = '700ms'
@@ -42,6 +42,7 @@ declare
   v_scheduled bigint;
 begin
   perform rouse.raise_durability();
+  perform pg_advisory_xact_lock(rouse.keys_lock(p_queue));
   select q.id into v_queue_id from rouse.queues q where q.name = p_queue for no key update;
   if not found then
     perform rouse.raise('RS404', 'not_found', format('there is no queue "%s"', p_queue));
@@ -49,6 +50,7 @@ begin
   v_group_ids := array(select g.id from rouse.groups g where g.queue_id = v_queue_id);
   perform rouse.check_consumers(p_queue, v_group_ids);
   -- barrier: purge-checked
+  update rouse.queues q set purges = q.purges + 1 where q.id = v_queue_id;  -- frees the unique keys
   if rouse.purges_in_steps(v_queue_id, p_queue) then
     perform rouse.lock_leased_lanes(v_group_ids);
     perform rouse.take_leases(p_queue, v_group_ids);
@@ -92,8 +94,10 @@ begin
     or (select count(*) > v_rows_max from rouse.groups g join rouse.leases s on s.group_id = g.id where g.queue_id = p_queue_id);
 end $$;
 
--- Deletes scheduled messages and their dedupe keys.
--- Parameters: the queue's id, ids of its scheduled messages. Result: the number deleted. Locks: those rows.
+-- Deletes scheduled messages and their dedupe keys. A message that a call is cancelling is left to that call: a
+-- user's transaction may stay open for long, and the message stays only if it rolls back.
+-- Parameters: the queue's id, ids of its scheduled messages. Result: the number deleted.
+-- Locks: those rows, with SKIP LOCKED.
 create or replace function rouse.delete_scheduled(p_queue_id integer, p_ids bigint[]) returns bigint
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -102,7 +106,9 @@ declare
   v_count bigint;
 begin
   with gone as (
-    delete from rouse.scheduled s where s.id = any (p_ids) returning s.partition, s.transaction_id, s.message_id, s.origin
+    delete from rouse.scheduled s
+    where s.id = any (array(select x.id from rouse.scheduled x where x.id = any (p_ids) order by x.id for update skip locked))
+    returning s.partition, s.transaction_id, s.message_id, s.origin
   ), forgotten as (
     -- Keys of SQL producers are stored only when their message is promoted.
     delete from rouse.dedup d using gone s join rouse.partitions p on p.queue_id = p_queue_id and p.name = s.partition

@@ -31,6 +31,7 @@ as $$
     ('rate', 'rate', 1, 1000000, 'null'),
     ('partitionRate', 'rate', 1, 1000000, 'null'),
     ('dedupWindowSeconds', 'integer', 0, 31536000, '3600'),
+    ('history', 'failures|all', null, null, '"failures"'),
     ('encryptionEnabled', 'boolean', null, null, 'false')
 $$;
 
@@ -177,9 +178,11 @@ as $$
       'rate', case when p_queue.rate_limit > 0 then jsonb_build_object('limit', p_queue.rate_limit, 'perMs', p_queue.rate_per_ms) end,
       'partitionRate', case when p_queue.partition_rate_limit > 0
         then jsonb_build_object('limit', p_queue.partition_rate_limit, 'perMs', p_queue.partition_rate_per_ms) end,
-      'dedupWindowSeconds', p_queue.dedup_window_ms / 1000, 'encryptionEnabled', p_queue.encryption)
-    || coalesce((select jsonb_object_agg(o.key, o.value) from jsonb_each(p_queue.options) o
-                 where o.key in ('retryDelay', 'dlqAfterMaxRetries')), '{}')
+      'dedupWindowSeconds', p_queue.dedup_window_ms / 1000, 'history', case when p_queue.full_history then 'all' else 'failures' end,
+      'encryptionEnabled', p_queue.encryption)
+    || case when p_queue.options ?| '{retryDelay,dlqAfterMaxRetries}' then (
+         select jsonb_object_agg(o.key, o.value) from jsonb_each(p_queue.options) o
+         where o.key in ('retryDelay', 'dlqAfterMaxRetries')) else '{}' end
 $$;
 
 -- The queue's own options after a change. A change of dead letters under one name ends what was set earlier

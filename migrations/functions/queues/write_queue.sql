@@ -16,7 +16,7 @@ begin
     name, namespace, task, options, ordering, on_failure, lease_ms, retry_limit, retry_backoff_ms, retry_backoff,
     dead_letter, dead_letter_to, delay_ms, window_ms, ttl_ms, retention_enabled, retention_ms, completed_retention_ms, wait_ms_max, size_max,
     priority, in_flight_max, partition_in_flight_max, rate_limit, rate_per_ms, partition_rate_limit, partition_rate_per_ms, dedup_window_ms,
-    encryption, created_at)
+    full_history, encryption, created_at)
   values (
     p_name, p_namespace, p_task, p_options, v ->> 'ordering', v ->> 'onFailure', (v ->> 'leaseTime')::bigint * 1000,
     (v ->> 'retryLimit')::integer,
@@ -31,7 +31,7 @@ begin
     (v ->> 'maxInFlightPerPartition')::integer,
     coalesce((v #>> '{rate,limit}')::integer, 0), coalesce((v #>> '{rate,perMs}')::bigint, 0),
     coalesce((v #>> '{partitionRate,limit}')::integer, 0), coalesce((v #>> '{partitionRate,perMs}')::bigint, 0),
-    (v ->> 'dedupWindowSeconds')::bigint * 1000, (v ->> 'encryptionEnabled')::boolean, rouse.now())
+    (v ->> 'dedupWindowSeconds')::bigint * 1000, v ->> 'history' = 'all', (v ->> 'encryptionEnabled')::boolean, rouse.now())
   on conflict (name) do update set
     namespace = coalesce(excluded.namespace, q.namespace), task = coalesce(excluded.task, q.task),
     options = excluded.options, version = q.version + 1, ordering = excluded.ordering, on_failure = excluded.on_failure,
@@ -42,7 +42,8 @@ begin
     completed_retention_ms = excluded.completed_retention_ms, wait_ms_max = excluded.wait_ms_max,
     size_max = excluded.size_max, size_seen = null, size_seen_at = null, priority = excluded.priority,
     in_flight_max = excluded.in_flight_max, partition_in_flight_max = excluded.partition_in_flight_max, rate_limit = excluded.rate_limit, rate_per_ms = excluded.rate_per_ms,
-    partition_rate_limit = excluded.partition_rate_limit, partition_rate_per_ms = excluded.partition_rate_per_ms, dedup_window_ms = excluded.dedup_window_ms, encryption = excluded.encryption
+    partition_rate_limit = excluded.partition_rate_limit, partition_rate_per_ms = excluded.partition_rate_per_ms, dedup_window_ms = excluded.dedup_window_ms,
+    full_history = excluded.full_history, encryption = excluded.encryption
     where p_replace
   returning q.id into v_id;
   return v_id;

@@ -131,11 +131,14 @@ begin
       and (l.lease_id = any (d.lease_ids) or l.blocked_until = 'infinity')
   )
   -- Every lane gets a hint, even if it was not opened: with an in-flight limit the group may now pop from any
-  -- of its lanes.
+  -- of its lanes. Those who wait for the end of a message get theirs if the queue keeps its whole history.
   select q.name, case when q.in_flight_max = 0 then p.name end, g.name, q.namespace, q.task,
     case when q.in_flight_max = 0 then nullif(greatest(p.head - l.next, 0), 0) end
   from (select distinct d.partition_id, d.group_id from done d) d
   join rouse.lanes l on l.partition_id = d.partition_id and l.group_id = d.group_id
   join rouse.partitions p on p.id = d.partition_id
-  join rouse.queues q on q.id = p.queue_id join rouse.groups g on g.id = d.group_id;
+  join rouse.queues q on q.id = p.queue_id join rouse.groups g on g.id = d.group_id
+  union all
+  select distinct q.name, null::text, chr(31), q.namespace, q.task, null::bigint
+  from done d join rouse.partitions p on p.id = d.partition_id join rouse.queues q on q.id = p.queue_id and q.full_history;
 end $$;

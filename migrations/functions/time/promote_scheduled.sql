@@ -98,7 +98,7 @@ begin
         outcome := 'promoted';
         reason := null;
       exception
-        when lock_not_available or deadlock_detected then
+        when lock_not_available or deadlock_detected or sqlstate 'RS001' then
           continue;
         when others then
           -- A partition that fails must not block the others.
@@ -141,7 +141,8 @@ end $$;
 -- partition is locked most of the time.
 -- Parameters: queue, partition, the maximum number of rows, how long to wait in ms.
 -- Result: as promote_scheduled; 55P03 if the lock was not free within that time.
--- Locks: the queue if the partition is missing, the partition, its scheduled rows and lanes.
+-- Locks: the queue if the partition is missing or a message has a unique key, the partition, its scheduled rows,
+--   unique keys and lanes.
 create or replace function rouse.promote_partition(p_queue text, p_partition text, p_limit integer, p_lock_ms integer)
 returns table (outcome text, hint rouse.wake_hint, reason text)
 language plpgsql
@@ -152,6 +153,10 @@ declare
 begin
   perform rouse.raise_durability();
   perform set_config('lock_timeout', p_lock_ms::text, true);
+  -- A unique key needs the queue, which is locked before the partition.
+  if rouse.has_unique_due(p_queue, p_partition, p_limit, rouse.now()) then
+    perform from rouse.queues q where q.name = p_queue for share;
+  end if;
   for v_try in 1..2 loop
     select p.id, q.namespace, q.task into v
     from rouse.queues q join rouse.partitions p on p.queue_id = q.id
@@ -223,21 +228,24 @@ begin
   select array_agg(t.message_id order by t.due_at, t.id) as ids, array_agg(t.transaction_id order by t.due_at, t.id) as keys,
     array_agg(t.trace_id order by t.due_at, t.id) as traces, array_agg(t.payload order by t.due_at, t.id) as payloads,
     array_agg(t.headers order by t.due_at, t.id) as headers, array_agg(t.origin order by t.due_at, t.id) as origins,
-    count(*) as total
+    array_agg(t.due_at order by t.due_at, t.id) as due_at,
+    case when count(t.options) > 0 then array_agg(t.options order by t.due_at, t.id) end as options, count(*) as total
   into v from taken t where not t.in_vain;  -- in_vain: its queue is being purged or was deleted
   -- barrier: promote-taken
   if v.total = 0 then
     return 0;
   end if;
-  return rouse.append(p_id, v.ids, v.keys, v.traces, v.payloads, v.headers, v.origins);
+  return rouse.append(p_id, v.ids, v.keys, v.traces, v.payloads, v.headers, v.origins, v.due_at, v.options);
 end $$;
 
--- Appends promoted messages to one partition. Keys of SQL producers are checked here. Keys of messages from
--- nodes were checked when they were scheduled.
--- Parameters: a locked partition; per message its id, key, trace id, payload, headers, origin.
--- Result: the number added. Locks: its lanes that are not ready.
+-- Appends promoted messages to one partition. Dedupe and unique keys of SQL producers are checked here. Those of
+-- messages from nodes were checked when they were scheduled.
+-- Parameters: a locked partition; per message its id, key, trace id, payload, headers, origin, due time and
+--   options (null: no message has any).
+-- Result: the number added. Locks: as sort_promoted, its lanes that are not ready.
 create or replace function rouse.append(
-  p_partition_id bigint, p_ids uuid[], p_keys text[], p_traces text[], p_payloads text[], p_headers text[], p_origins text[]
+  p_partition_id bigint, p_ids uuid[], p_keys text[], p_traces text[], p_payloads text[], p_headers text[], p_origins text[],
+  p_due_at timestamptz[], p_options text[]
 ) returns bigint
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
@@ -247,7 +255,16 @@ declare
   v_first bigint;
   v_added bigint;
   v_window_ms bigint;
+  v_unique record;
 begin
+  if p_options is not null and 'sql' = any (p_origins) and rouse.has_unique(p_options) then
+    v_unique := rouse.sort_promoted(p_partition_id, p_ids, p_keys, p_payloads, p_headers, p_origins, p_due_at, p_options, rouse.now());
+    select array_agg(p_ids[a.n] order by a.n), array_agg(p_keys[a.n] order by a.n), array_agg(p_traces[a.n] order by a.n),
+      array_agg(v_unique.payloads[a.n] order by a.n), array_agg(v_unique.headers[a.n] order by a.n),
+      array_agg(p_origins[a.n] order by a.n), array_agg(p_due_at[a.n] order by a.n), array_agg(p_options[a.n] order by a.n)
+    into p_ids, p_keys, p_traces, p_payloads, p_headers, p_origins, p_due_at, p_options
+    from unnest(v_unique.added) a(n);
+  end if;
   select q.dedup_window_ms into v_window_ms
   from rouse.partitions p join rouse.queues q on q.id = p.queue_id where p.id = p_partition_id;
   select p.head, greatest(rouse.now(), p.last_created_at) into v_first, v_now from rouse.partitions p where p.id = p_partition_id;
@@ -275,6 +292,12 @@ begin
   select m.id, m.partition_id, m.seq from rouse.messages m
   where m.partition_id = p_partition_id and m.seq >= v_first order by m.id
   on conflict do nothing;
+  if p_options is not null then
+    perform rouse.store_options(array_agg(m.partition_id), array_agg(m.seq), array_agg(i.due_at), array_agg(i.options))
+    from unnest(p_ids, p_due_at, p_options) i(id, due_at, options)
+    join rouse.messages m on m.partition_id = p_partition_id and m.seq >= v_first and m.id = i.id
+    where i.options is not null;
+  end if;
   if v_window_ms > 0 then
     insert into rouse.dedup as d (partition_id, key, message_id, seq, expires_at)
     -- One row per key: if the window of a key ended while its message was scheduled, the batch may contain

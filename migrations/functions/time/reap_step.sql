@@ -21,6 +21,7 @@ declare
   v_is_over boolean := false;
   v_due record;
   v_lanes record;
+  v_groups integer[] := '{}';
   v rouse.leases;
 begin
   perform rouse.raise_durability();
@@ -50,12 +51,17 @@ begin
     delete from rouse.leases s where s.id = v.id and s.partition_id = v.partition_id;
     -- barrier: reap-written
     hint := rouse.free_lane(v, true, true);
+    v_groups := v_groups || v.group_id;
     v_left := v_left - bit_count(v.unacked);
     if hint.queue is not null then  -- its group may have been deleted
       return next;
     end if;
     v_is_over := v_left <= 0 or clock_timestamp() > v_begun + v_ms_max * interval '1 millisecond';
     exit when v_is_over;
+  end loop;
+  -- It may have been the last attempt, and someone may wait for the end of the message.
+  for hint in select * from rouse.ended_hints(v_groups) loop
+    return next;
   end loop;
   -- If no lane was free, an immediate retry would not help.
   if v_is_over or (v_left < p_limit and cardinality(v_due.ids) >= p_limit) then

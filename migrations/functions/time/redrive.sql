@@ -79,6 +79,13 @@ begin
     ) d join rouse.partitions p on p.id = d.partition_id
     where l.partition_id = d.partition_id and l.group_id = d.group_id and d.seq >= greatest(l.next, p.tail);
   end if;
+  -- The cursor delivers such a message. A redriven message does not expire.
+  update rouse.message_options o set expires_at = null
+  from rouse.dead_letters d
+  join rouse.partitions p on p.id = d.partition_id
+  join rouse.lanes l on l.partition_id = d.partition_id and l.group_id = d.group_id
+  where d.id = any (p_ids) and p.options_until > d.seq and d.seq >= greatest(l.next, p.tail)
+    and o.partition_id = d.partition_id and o.seq = d.seq and o.expires_at is not null;
   return query
   with letters as (
     delete from rouse.dead_letters d where d.id = any (p_ids)
@@ -90,6 +97,14 @@ begin
     from letters d
     on conflict on constraint messages_pkey do nothing
     returning id, partition_id, seq
+  ), optioned as (
+    insert into rouse.message_options (partition_id, seq, retry_limit, retry_backoff_ms)
+    select distinct on (d.partition_id, d.seq) d.partition_id, d.seq, (d.options::jsonb ->> 'retryLimit')::integer,
+      case when d.options::jsonb ? 'retryBackoffMs'
+        then array(select e::bigint from jsonb_array_elements_text(d.options::jsonb -> 'retryBackoffMs') with ordinality t(e, n) order by n) end
+    from letters d join restored r on r.partition_id = d.partition_id and r.seq = d.seq
+    where d.options is not null
+    on conflict on constraint message_options_pkey do nothing
   ), named as (
     insert into rouse.message_ids (id, partition_id, seq) select r.id, r.partition_id, r.seq from restored r on conflict do nothing
   ), again as (

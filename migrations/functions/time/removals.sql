@@ -155,7 +155,8 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 begin
   delete from rouse.cancelled c where c.id = any (array(
-    select x.id from rouse.cancelled x where x.queue = p.queue and x.cancelled_at <= p.requested_at order by x.id limit p_rows));
+    select x.id from rouse.cancelled x where x.queue = p.queue and x.cancelled_at <= p.requested_at
+    order by x.partition, x.due_at, x.id limit p_rows));
   return rouse.delete_scheduled(p.queue_id, array(
     select s.id from rouse.scheduled s
     where s.queue = p.queue and rouse.is_removed(p, s.origin, s.created_at, s.xmin)
@@ -224,6 +225,7 @@ declare
   v_below bigint;
   v_held bigint[];
   v_gone bigint;
+  v_seqs bigint[];
   v_keys text[];
 begin
   done := false;
@@ -246,9 +248,10 @@ begin
       delete from rouse.messages m where m.partition_id = p_id and m.seq = any (array(
         select x.seq from rouse.messages x
         where x.partition_id = p_id and x.seq < v_below and x.seq <> all (v_held) order by x.seq limit p_rows))
-      returning m.id
+      returning m.id, m.seq
     )
-    select rouse.forget_ids(array_agg(d.id)) into v_gone from deleted d;
+    select rouse.forget_ids(array_agg(d.id)), array_agg(d.seq) into v_gone, v_seqs from deleted d;
+    delete from rouse.results r where r.partition_id = p_id and r.seq = any (v_seqs);
     if v_gone = p_rows then
       return;
     end if;
@@ -289,6 +292,11 @@ begin
   if v_gone < p_rows then
     delete from rouse.message_options o where o.partition_id = p_id and o.seq = any (array(
       select x.seq from rouse.message_options x where x.partition_id = p_id limit p_rows));
+    get diagnostics v_gone = row_count;
+  end if;
+  if v_gone < p_rows then
+    delete from rouse.results r where r.partition_id = p_id and r.seq = any (array(
+      select x.seq from rouse.results x where x.partition_id = p_id limit p_rows));
     get diagnostics v_gone = row_count;
   end if;
   if v_gone < p_rows then

@@ -1,5 +1,5 @@
--- Removes what is no longer needed. Nodes call retention_step, which runs one bounded step of one of three
--- kinds: partitions (messages, and partitions that are empty and idle), dedupe keys, history (dead letters,
+-- Removes what is no longer needed. Nodes call retention_step, which runs one bounded step of one of four
+-- kinds: partitions (messages, and partitions that are empty and idle), dedupe keys, unique keys, history (dead letters,
 -- attempts, traces).
 
 -- Runs a step over partitions and, if that completes the round, a step of each other kind.
@@ -8,7 +8,7 @@
 --   of partitions to lock and rows to delete per call; the partition to continue after.
 -- Result: the number deleted, by kind; kind `next` is the partition to continue after, 0 when the round is
 --   complete; kind `passed` counts partitions that were skipped because they were locked for too long.
--- Locks: as retain_partitions, retain_keys and retain_history.
+-- Locks: as retain_partitions, retain_keys, retain_unique and retain_history.
 create or replace function rouse.retain(
   p_completed_ms bigint default 86400000, p_dead_ms bigint default 1209600000, p_traces_ms bigint default 604800000,
   p_idle_partition_ms bigint default 604800000, p_idle_group_ms bigint default null,
@@ -34,6 +34,7 @@ begin
   end loop;
   if v_next = 0 then
     return query select r.kind, r.count from rouse.retain_keys(p_rows, 0) r where r.kind = 'dedup';
+    return query select r.kind, r.count from rouse.retain_unique(p_rows, 0) r where r.kind = 'unique';
     return query select r.kind, r.count from rouse.retain_history(p_dead_ms, p_traces_ms, p_rows) r where r.kind <> 'next';
   end if;
 end $$;

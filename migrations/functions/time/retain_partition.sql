@@ -35,7 +35,7 @@ begin
       return;
     end;
   end if;
-  select p.id, p.head, p.tail, p.swept_to, p.options_until, q.id as queue_id, q.retention_enabled,
+  select p.id, p.head, p.tail, p.swept_to, p.options_until, q.id as queue_id, q.retention_enabled, q.full_history,
     least(nullif(q.retention_ms, 0), nullif(q.ttl_ms, 0), nullif(q.wait_ms_max, 0)) as evict_ms,
     case when q.completed_retention_ms = 0 then p_completed_ms when q.completed_retention_ms > 0 then q.completed_retention_ms end
       as completed_ms
@@ -51,7 +51,7 @@ begin
     v_let_go := rouse.let_go_groups(v.queue_id);
   end if;
   if v.retention_enabled then
-    v_limit := rouse.retention_limit(v.id, v.queue_id, v.tail, v.head, v.completed_ms, v.evict_ms, v_let_go, p_now);
+    v_limit := rouse.retention_limit(v.id, v.queue_id, v.tail, v.head, v.options_until, v.completed_ms, v.evict_ms, v_let_go, p_now);
   else
     select v.tail as tail, v.tail as free_to, rouse.held_from(v.id, '{}') as held_from into v_limit;
   end if;
@@ -66,7 +66,7 @@ begin
     if v_count = (select count(*) from rouse.lanes l where l.partition_id = v.id and (l.next < v_goal or l.group_id = any (v_let_go))) then
       -- barrier: retain-lanes-locked
       -- This must be a new statement: it then sees what pops delivered before the lanes were locked.
-      v_limit := rouse.retention_limit(v.id, v.queue_id, v.tail, v.head, v.completed_ms, v.evict_ms, v_let_go, p_now);
+      v_limit := rouse.retention_limit(v.id, v.queue_id, v.tail, v.head, v.options_until, v.completed_ms, v.evict_ms, v_let_go, p_now);
       v_goal := greatest(least(v_goal, v_limit.tail), v.tail);
     else
       v_goal := least(v_goal, v_limit.free_to);
@@ -96,6 +96,11 @@ begin
   end loop;
   if v_from > v.swept_to then
     update rouse.partitions p set tail = greatest(p.tail, v_from), swept_to = v_from where p.id = v.id;
+    delete from rouse.results r where r.partition_id = v.id and r.seq < v_from;
+    if v.full_history then
+      -- The others stay longer: they explain dead letters.
+      delete from rouse.attempts a where a.partition_id = v.id and a.seq < v_from and a.outcome = 'completed';
+    end if;
     if v.options_until > v.swept_to then
       delete from rouse.message_options o where o.partition_id = v.id and o.seq < v_from;
     end if;
@@ -107,15 +112,15 @@ begin
 end $$;
 
 -- How far a partition's tail may rise.
--- Parameters: partition, its queue, tail and head; ms to keep consumed messages (null: permanently) and
---   unconsumed ones (null: permanently); the groups that have stopped retaining messages; the time.
+-- Parameters: partition, its queue, tail, head and options_until; ms to keep consumed messages (null:
+--   permanently), also expired and cancelled ones, and unconsumed ones (null: permanently); the groups that have stopped retaining messages; the time.
 -- Result: the new tail; the seq up to which every group has completed everything; the first seq that stays
 --   because it is leased or to be redelivered. For groups that have stopped retaining messages only leases
 --   count, unless all groups have stopped.
 -- Locks: none.
 create or replace function rouse.retention_limit(
-  p_id bigint, p_queue_id integer, p_tail bigint, p_head bigint, p_completed_ms bigint, p_evict_ms bigint, p_let_go integer[],
-  p_now timestamptz, out tail bigint, out free_to bigint, out held_from bigint
+  p_id bigint, p_queue_id integer, p_tail bigint, p_head bigint, p_options_until bigint, p_completed_ms bigint, p_evict_ms bigint,
+  p_let_go integer[], p_now timestamptz, out tail bigint, out free_to bigint, out held_from bigint
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -139,9 +144,30 @@ begin
     tail := greatest(tail, least(coalesce(v.held_next, v.next), held_from,
       rouse.seq_at(p_id, p_tail, p_head, p_now - p_completed_ms * interval '1 millisecond')));
   end if;
+  if p_options_until > tail and p_completed_ms is not null then
+    tail := greatest(tail, least(held_from, rouse.ended_to(p_id, tail, p_head, p_now - p_completed_ms * interval '1 millisecond')));
+  end if;
   if p_evict_ms is not null then
     tail := greatest(tail, least(held_from, rouse.seq_at(p_id, p_tail, p_head, p_now - p_evict_ms * interval '1 millisecond')));
   end if;
+end $$;
+
+-- The end of the messages at the beginning of a range that had expired or were cancelled at a time, whatever
+-- groups have read of them. At most v_rows_max messages.
+-- Parameters: the partition, the first seq, the seq after the last one, the time. Result: a seq. Locks: none.
+create or replace function rouse.ended_to(p_id bigint, p_from bigint, p_to bigint, p_time timestamptz) returns bigint
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_rows_max constant integer := 10000;
+  v_to constant bigint := least(p_to, p_from + v_rows_max);
+begin
+  return coalesce(
+    (select g.seq from (select generate_series(p_from, v_to - 1) as seq) g
+     where not exists (select from rouse.message_options o
+       where o.partition_id = p_id and o.seq = g.seq and least(o.cancelled_at, o.expires_at) <= p_time) limit 1),
+    v_to);
 end $$;
 
 -- The lowest seq of a partition that is leased or to be redelivered; the maximum bigint if there is none.

@@ -50,8 +50,9 @@ begin
     from (
       select p.id, p.tail = p.head as is_empty,
         p.swept_to < p.tail or (q.retention_enabled and (m.created_at <= v_now - q.evict_ms * interval '1 millisecond'
-          or (m.created_at <= v_now - q.completed_ms * interval '1 millisecond' and p.tail < l.next))) as is_due,
-        q.retention_enabled and p.last_created_at <= v_now - p_idle_partition_ms * interval '1 millisecond' as is_idle
+          or (m.created_at <= v_now - q.completed_ms * interval '1 millisecond' and (p.tail < l.next or (p.options_until > p.tail
+            and p.tail < rouse.ended_to(p.id, p.tail, p.tail + 1, v_now - q.completed_ms * interval '1 millisecond')))))) as is_due,
+        q.retention_enabled and p.last_created_at <= v_now - p_idle_partition_ms * interval '1 millisecond' and not rouse.is_level(p.name) as is_idle
       from (select * from rouse.partitions o where o.id > v_next order by o.id limit v_chunk) p
       left join lateral (
         select q.retention_enabled, least(nullif(q.retention_ms, 0), nullif(q.wait_ms_max, 0), nullif(q.ttl_ms, 0)) as evict_ms,
@@ -104,7 +105,7 @@ begin
   return query values ('messages', v_messages), ('partitions', v_partitions), ('next', v_next), ('passed', v_passed);
 end $$;
 
--- Deletes those of the given partitions that are empty and idle and have neither dedupe keys nor dead letters
+-- Deletes those of the given partitions that are empty and idle and have neither keys nor dead letters
 -- (a redrive needs the partition).
 -- Parameters: the partitions, the ms they must have been idle, the time now. Result: the number deleted.
 -- Locks: partitions by id and their queues FOR SHARE, all with SKIP LOCKED; then their lanes.
@@ -118,9 +119,10 @@ begin
   v_ids := array(
     select p.id from rouse.partitions p join rouse.queues q on q.id = p.queue_id
     where p.id = any (p_ids) and p.tail = p.head and p.last_created_at <= p_now - p_idle_ms * interval '1 millisecond'
-      and rouse.held_from(p.id, '{}') = 9223372036854775807
+      and rouse.held_from(p.id, '{}') = 9223372036854775807 and not rouse.is_level(p.name)
       and not exists (select from rouse.messages m where m.partition_id = p.id)
       and not exists (select from rouse.dedup d where d.partition_id = p.id)
+      and not exists (select from rouse.unique_keys k where k.queue_id = p.queue_id and k.partition_id = p.id)
       and not exists (select from rouse.dead_letters d where d.queue_id = p.queue_id and d.partition_id = p.id)
     order by p.id
     for update of p skip locked

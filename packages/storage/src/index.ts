@@ -17,20 +17,31 @@ export type { HeldName } from './delivery/find-held.ts'
 export { findHeld } from './delivery/find-held.ts'
 export type { HeldMessage, Holdings, MessageName } from './delivery/holdings.ts'
 export { holdingsOf } from './delivery/holdings.ts'
+export type { Extension } from './delivery/lease.ts'
 export { extend, release } from './delivery/lease.ts'
 export type { Lease, LeasedMessage, PopDemand, PopRequest, PopResult } from './delivery/pop.ts'
 export { pop, popBytesMaxDefault } from './delivery/pop.ts'
-export type { NewMessage, PushedMessage, PushResult } from './delivery/push.ts'
-export { push } from './delivery/push.ts'
+export type { ProgressReport } from './delivery/progress.ts'
+export { reportProgress } from './delivery/progress.ts'
+export type {
+  MessageOptions,
+  NewMessage,
+  PushedMessage,
+  PushResult,
+  UniqueKey,
+} from './delivery/push.ts'
+export { push, targetPartition } from './delivery/push.ts'
 export { ackIn, enqueue, enqueueMany } from './delivery/sql-producers.ts'
 export type { CommittedTransaction, TransactionRequest } from './delivery/transaction.ts'
 export { transaction } from './delivery/transaction.ts'
 export type { Connections, Executor, Statement } from './executor.ts'
 export { countingQueries, poolExecutor, unnamed, withoutPreparing } from './executor.ts'
-export type { Cancellation, MessageById, RunNow } from './inspect/by-id.ts'
-export { cancelMessage, messageById, runNow } from './inspect/by-id.ts'
+export type { Cancellation, MessageById, RunNow, TakenKey } from './inspect/by-id.ts'
+export { cancelMessage, messageById, runNow, uniqueOf } from './inspect/by-id.ts'
 export type { DeadLetterRow, FailedAttemptRow } from './inspect/dead-letters.ts'
 export { deadLetters, redrive } from './inspect/dead-letters.ts'
+export type { AwaitedGroups, AwaitedMessage } from './inspect/ended.ts'
+export { endedMessages, newestGroup } from './inspect/ended.ts'
 export type {
   MessageFilter,
   MessageInGroup,
@@ -41,10 +52,9 @@ export type {
 export {
   findMessage,
   followMessages,
-  listCancelled,
   listMessages,
-  listScheduled,
 } from './inspect/messages.ts'
+export { type PartitionHold, partitionHolds } from './inspect/partition-holds.ts'
 export type { LetterFilter, RedriveRow } from './inspect/redrives.ts'
 export {
   cancelRedrive,
@@ -87,9 +97,10 @@ export {
   subscribe,
 } from './queues/queue-details.ts'
 export type { QueueFigures } from './queues/queue-figures.ts'
-export { figuresOf, figuresOfAll, figuresOfMatching } from './queues/queue-figures.ts'
+export { createFiguresReader, figuresOf, figuresOfMatching } from './queues/queue-figures.ts'
 export type { ConfiguredQueue, ConfigureRequest } from './queues/queues.ts'
 export {
+  checkOptions,
   configure,
   deleteQueue,
   patchQueue,
@@ -114,6 +125,8 @@ export {
   readSettingIfAny,
   withoutTimeouts,
 } from './server/health.ts'
+export type { Login } from './server/login.ts'
+export { readLogin } from './server/login.ts'
 export type { ClusterIdentity, NodeExchange, NodeRecord, SeenNode } from './server/nodes.ts'
 export { exchangeNodes, joinCluster, removeNode } from './server/nodes.ts'
 export { writeNotifySetting } from './server/notify-setting.ts'

@@ -12,7 +12,8 @@ import {
 } from './pop.ts'
 
 export interface AckAndPopRequest {
-  readonly acks: readonly AckItem[]
+  /** Without results. */
+  readonly acks: readonly Omit<AckItem, 'result'>[]
   /** Leases of other groups are rejected. */
   readonly group?: string | undefined
   /** The lease is always durable. */

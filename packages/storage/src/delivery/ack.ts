@@ -15,6 +15,8 @@ export interface AckItem {
   readonly errorMessage?: string | undefined
   /** The delay of a `retry`. For `failed`, it replaces the queue's retry delay. */
   readonly delayMs?: number | undefined
+  /** JSON text, for a completed message that the item names. */
+  readonly result?: string | undefined
 }
 
 export interface AckedBatch {
@@ -41,6 +43,12 @@ const ackCall = {
   parameters: ackParameters,
 }
 
+const ackWithResultsCall = {
+  ...ackCall,
+  name: 'ack_v2',
+  parameters: [...ackParameters, 'text[]'],
+}
+
 /** Acknowledges messages. If a group is given, leases of other groups are rejected. */
 export async function ack(
   executor: Executor,
@@ -48,7 +56,19 @@ export async function ack(
   group?: string,
 ): Promise<AckedBatch> {
   if (items.length === 0) return { rejected: [], deadLettered: [], woken: [] }
-  return readAck(await callRows(executor, ackCall, ackValues(items, group)))
+  const values = ackValues(items, group)
+  const results = resultValues(items)
+  return readAck(
+    results === undefined
+      ? await callRows(executor, ackCall, values)
+      : await callRows(executor, ackWithResultsCall, [...values, results]),
+  )
+}
+
+/** The results of the items; undefined if none has one. */
+export function resultValues(items: readonly AckItem[]): unknown {
+  if (!items.some(({ result }) => result !== undefined)) return undefined
+  return textArray(items.map(({ result }) => result ?? null))
 }
 
 /** Columns: rejected, dead, then a wake hint. The last row has no hint. */

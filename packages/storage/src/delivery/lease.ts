@@ -1,5 +1,5 @@
 import type { WakeHint } from '@rouse/protocol'
-import { int8Array, uuidArray } from '../binary-array.ts'
+import { boolArray, int8Array, uuidArray } from '../binary-array.ts'
 import { callRows, type Executor } from '../executor.ts'
 import { hintFields, readWakeHint } from '../wake-hint.ts'
 
@@ -9,15 +9,34 @@ const extendCall = {
   parameters: ['uuid[]', 'bigint[]'],
 }
 
+const extendExactlyCall = {
+  ...extendCall,
+  name: 'extend_v2',
+  parameters: [...extendCall.parameters, 'boolean[]'],
+}
+
+export interface Extension {
+  readonly leaseId: string
+  readonly durationMs: number
+  /** The lease may also become shorter. It must hold one message only. */
+  readonly exact?: boolean | undefined
+}
+
 /** The new expiry of each lease in ms since 1970, or null if it is lost. */
 export async function extend(
   executor: Executor,
-  leases: readonly { readonly leaseId: string; readonly durationMs: number }[],
+  leases: readonly Extension[],
 ): Promise<(number | null)[]> {
-  const rows = await callRows(executor, extendCall, [
+  const values = [
     uuidArray(leases.map((lease) => lease.leaseId)),
     int8Array(leases.map((lease) => lease.durationMs)),
-  ])
+  ]
+  const rows = leases.some(({ exact }) => exact === true)
+    ? await callRows(executor, extendExactlyCall, [
+        ...values,
+        boolArray(leases.map(({ exact }) => exact === true)),
+      ])
+    : await callRows(executor, extendCall, values)
   return rows.map((row) => row[1] as number | null)
 }
 

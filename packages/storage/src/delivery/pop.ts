@@ -9,6 +9,8 @@ export interface PopDemand {
   /** Absent: the queue's lease time. */
   readonly leaseMs?: number | undefined
   readonly autoAck?: boolean | undefined
+  /** Each message gets its own lease. At most one message of an ordered partition. */
+  readonly leasePerMessage?: boolean | undefined
   /** Who holds the lease (node, worker, consumer), to be shown to operators. */
   readonly holder: string
 }
@@ -92,14 +94,24 @@ const popCall = {
   parameters: [...popParameters, 'boolean', 'bigint'],
 }
 
+const popPerMessageCall = {
+  ...popCall,
+  name: 'pop_v2',
+  parameters: [...popCall.parameters, 'boolean[]'],
+}
+
 /** Leases messages to waiters of one wait group; several waiters share one call. */
 export async function pop(executor: Executor, request: PopRequest): Promise<PopResult> {
-  const rows = await callRows(executor, popCall, [
+  const values = [
     ...popValues(request),
     request.durable ?? false,
     request.bytesMax ?? popBytesMaxDefault,
-  ])
-  return readPop(rows)
+  ]
+  if (!request.demands.some(({ leasePerMessage }) => leasePerMessage === true)) {
+    return readPop(await callRows(executor, popCall, values))
+  }
+  const each = boolArray(request.demands.map(({ leasePerMessage }) => leasePerMessage === true))
+  return readPop(await callRows(executor, popPerMessageCall, [...values, each]))
 }
 
 export function popValues(request: PopRequest): unknown[] {

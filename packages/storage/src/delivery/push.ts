@@ -1,4 +1,10 @@
-import { messageIdAt, shownPartition, type WakeHint, withoutPlace } from '@rouse/protocol'
+import {
+  messageIdAt,
+  partitionOfPriority,
+  shownPartition,
+  type WakeHint,
+  withoutPlace,
+} from '@rouse/protocol'
 import { int4Array, int8Array, textArray, timestampArray, uuidArray } from '../binary-array.ts'
 import { callRows, type Executor } from '../executor.ts'
 
@@ -15,10 +21,32 @@ export interface NewMessage {
   readonly headers?: string | undefined
   readonly delayMs?: number | undefined
   readonly runAtMs?: number | undefined
+  /** 1 to 9, without a partition. Absent or 0: none. */
+  readonly priority?: number | undefined
+  readonly options?: MessageOptions | undefined
+}
+
+/** What a message has instead of its queue's options. Sent to SQL as JSON, so any further field travels too. */
+export interface MessageOptions {
+  readonly retryLimit?: number | undefined
+  readonly retryBackoffMs?: readonly number[] | undefined
+  readonly ttlMs?: number | undefined
+  readonly unique?: UniqueKey | undefined
+}
+
+/** At most one message at a time has the key. */
+export interface UniqueKey {
+  readonly key: string
+  /** Where no other message has it. Absent: the queue. */
+  readonly scope?: 'queue' | 'partition' | undefined
+  /** When it is free again. Absent: when the message has ended. */
+  readonly until?: 'completed' | { readonly windowMs: number } | undefined
+  /** What happens to a message whose key another one has. Absent: ignore. */
+  readonly onConflict?: 'ignore' | 'replace' | 'reject' | undefined
 }
 
 export type PushedMessage = PushedPlace &
-  ({ status: 'queued'; seq: number } | { status: 'duplicate' } | { status: 'scheduled' })
+  ({ status: 'queued'; seq: number } | { status: 'duplicate' | 'scheduled' | 'replaced' })
 
 interface PushedPlace {
   readonly messageId: string
@@ -44,6 +72,7 @@ export const pushParameters = [
   'text[]',
   'bigint[]',
   'timestamptz[]',
+  'text[]',
 ] as const
 
 export interface PushLimits {
@@ -58,7 +87,7 @@ const pushCall = {
   name: 'push_v2',
   columns:
     'target, partition_id, first_seq, added, namespace, task, duplicates, originals, scheduled, ' +
-    'partition',
+    'replaced, partition',
   parameters: [...pushParameters, 'integer'],
 }
 
@@ -110,8 +139,9 @@ export function groupByTarget(items: readonly NewMessage[]): PushBatch {
   items.forEach((item, index) => {
     let partitions = groups.get(item.queue)
     if (partitions === undefined) groups.set(item.queue, (partitions = new Map()))
-    const members = partitions.get(item.partition)
-    if (members === undefined) partitions.set(item.partition, [index])
+    const partition = targetPartition(item)
+    const members = partitions.get(partition)
+    if (members === undefined) partitions.set(partition, [index])
     else members.push(index)
   })
   const order: number[] = []
@@ -129,6 +159,11 @@ export function groupByTarget(items: readonly NewMessage[]): PushBatch {
   return { items, order, targets, targetOf }
 }
 
+/** The partition in which a message is stored, as far as the caller knows it: the queue decides the rest. */
+export function targetPartition({ partition, priority }: NewMessage): string | undefined {
+  return priority === undefined || priority === 0 ? partition : partitionOfPriority(priority)
+}
+
 export function pushValues({ items, order, targets, targetOf }: PushBatch): unknown[] {
   const sorted = order.map((index) => items[index] as NewMessage)
   return [
@@ -142,13 +177,20 @@ export function pushValues({ items, order, targets, targetOf }: PushBatch): unkn
     optional(sorted, (item) => item.headers, textArray),
     optional(sorted, (item) => item.delayMs, int8Array),
     optional(sorted, (item) => item.runAtMs, timestampArray),
+    optional(order, (index) => optionsText(items[index] as NewMessage, index), textArray),
   ]
 }
 
+/** Of messages with one unique key the first or the last counts, so SQL gets to know the order of the list. */
+function optionsText({ options }: NewMessage, index: number): string | undefined {
+  if (options?.unique === undefined) return options && JSON.stringify(options)
+  return JSON.stringify({ ...options, unique: { ...options.unique, at: index } })
+}
+
 /** An array if any item has the field, otherwise null: absent arrays cost the database nothing. */
-function optional<V>(
-  items: readonly NewMessage[],
-  field: (item: NewMessage) => V | undefined,
+function optional<I, V>(
+  items: readonly I[],
+  field: (item: I) => V | undefined,
   encode: (values: (V | null)[]) => Buffer,
 ): Buffer | null {
   if (!items.some((item) => field(item) !== undefined)) return null
@@ -173,7 +215,8 @@ export function readPush(batch: PushBatch, rows: readonly unknown[][]): PushResu
     /** For duplicates of earlier messages of the call, which SQL names by their stored ids. */
     const idOf = new Map<string, string>()
     const scheduled = row[8] === null ? undefined : new Set(row[8] as number[])
-    const stored = row[9] as string
+    const replaced = row[9] === null ? undefined : new Set(row[9] as number[])
+    const stored = row[10] as string
     const partition = shownPartition(stored)
     let seq = Number(firstSeq)
     for (; batch.targetOf[position] === target; position += 1) {
@@ -182,7 +225,8 @@ export function readPush(batch: PushBatch, rows: readonly unknown[][]): PushResu
       const original = duplicates?.get(position + 1)
       if (original !== undefined) {
         const messageId = idOf.get(original) ?? original
-        results[index] = { status: 'duplicate', messageId, partitionId, partition }
+        const status = replaced?.has(position + 1) ? 'replaced' : 'duplicate'
+        results[index] = { status, messageId, partitionId, partition }
       } else if (scheduled?.has(position + 1)) {
         const messageId = withoutPlace(id)
         results[index] = { status: 'scheduled', messageId, partitionId, partition }

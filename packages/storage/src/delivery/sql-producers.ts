@@ -1,5 +1,6 @@
 // The functions that users call inside their own transactions, on their own connections.
 import { callRows, type Executor } from '../executor.ts'
+import type { MessageOptions } from './push.ts'
 
 export interface EnqueueRequest {
   readonly queue: string
@@ -11,12 +12,27 @@ export interface EnqueueRequest {
   readonly transactionId?: string | undefined
   readonly headers?: string | undefined
   readonly traceId?: string | undefined
+  readonly priority?: number | undefined
+  readonly options?: MessageOptions | undefined
 }
 
 const enqueueCall = {
   name: 'enqueue',
   columns: 'enqueue',
-  parameters: ['text', 'json', 'text', 'interval', 'timestamptz', 'text', 'json', 'text'],
+  parameters: [
+    'text',
+    'json',
+    'text',
+    'interval',
+    'timestamptz',
+    'text',
+    'json',
+    'text',
+    'integer',
+    'integer',
+    'bigint[]',
+    'bigint',
+  ],
 }
 
 /**
@@ -33,6 +49,10 @@ export async function enqueue(executor: Executor, request: EnqueueRequest): Prom
     request.transactionId ?? null,
     request.headers ?? null,
     request.traceId ?? null,
+    request.priority ?? 0,
+    request.options?.retryLimit ?? null,
+    request.options?.retryBackoffMs ?? null,
+    request.options?.ttlMs ?? null,
   ])
   return rows[0]?.[0] as string
 }

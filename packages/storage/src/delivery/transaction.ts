@@ -1,7 +1,7 @@
 import type { WakeHint } from '@rouse/protocol'
 import { callRows, type Executor } from '../executor.ts'
 import { hintFields, readWakeHint } from '../wake-hint.ts'
-import { type AckItem, ackParameters, ackValues } from './ack.ts'
+import { type AckItem, ackParameters, ackValues, resultValues } from './ack.ts'
 import {
   groupByTarget,
   type NewMessage,
@@ -33,8 +33,14 @@ const transactionCall = {
   columns:
     `kind, dead, ${hintFields}, ` +
     'target, partition_id, first_seq, (hint).count::integer, (hint).namespace, (hint).task, ' +
-    'duplicates, originals, scheduled, (hint).partition',
+    'duplicates, originals, scheduled, replaced, (hint).partition',
   parameters: [...ackParameters, ...pushParameters],
+}
+
+const transactionWithResultsCall = {
+  ...transactionCall,
+  name: 'transaction_with_results',
+  parameters: ['text[]', ...transactionCall.parameters],
 }
 
 /** Acknowledges and pushes atomically. A refused item raises RS409 or RS400 and nothing changes. */
@@ -47,7 +53,12 @@ export async function transaction(
     ...(acks.length > 0 ? ackValues(acks, group) : ackParameters.map(() => null)),
     ...(pushes.length > 0 ? pushValues(batch) : pushParameters.map(() => null)),
   ]
-  const rows = await callRows(executor, transactionCall, values).catch((error: unknown) => {
+  const results = resultValues(acks)
+  const called =
+    results === undefined
+      ? callRows(executor, transactionCall, values)
+      : callRows(executor, transactionWithResultsCall, [results, ...values])
+  const rows = await called.catch((error: unknown) => {
     throw renumberItem(error, batch)
   })
   const ackRows = rows.filter((row) => row[0] === 'ack')

@@ -5,9 +5,21 @@ import { hintFields, readWakeHint } from '../wake-hint.ts'
 import { type FoundMessage, type MessageInGroup, readMessage } from './messages.ts'
 
 export interface MessageById extends FoundMessage {
+  /** When it entered the log; null if it has not. `createdAt` is the time of the push. */
+  readonly enteredAt: Date | null
   readonly cancelledAt: Date | null
   /** From when retention may remove it. Null if that is not known. */
   readonly keptUntil: Date | null
+  readonly options: OwnOptions
+}
+
+/** What a message has of its own. Null: its queue decides; it does not expire by itself. */
+export interface OwnOptions {
+  readonly priority: number
+  readonly retryLimit: number | null
+  readonly retryBackoffMs: readonly number[] | null
+  /** In ms since 1970. */
+  readonly expiresAt: number | null
 }
 
 const parameters = ['uuid', 'bigint', 'bigint']
@@ -16,7 +28,7 @@ const findCall = {
   name: 'find_by_id',
   columns:
     'partition_id, seq::float8, partition, message_id, created_at, transaction_id, trace_id, payload, headers, ' +
-    'queue, due_at, groups, cancelled_at, kept_until',
+    'queue, due_at, groups, cancelled_at, kept_until, options',
   parameters,
 }
 
@@ -30,11 +42,13 @@ export async function messageById(
   return {
     ...readMessage(row),
     createdAt: pushedAt(row, id),
+    enteredAt: row[1] === null ? null : (row[4] as Date),
     queue: row[9] as string,
     groups: row[11] as MessageInGroup[],
     ...(dueAt === null ? {} : { dueAt }),
     cancelledAt: row[12] as Date | null,
     keptUntil: row[13] as Date | null,
+    options: row[14] as OwnOptions,
   }
 }
 
@@ -86,4 +100,20 @@ export async function runNow(executor: Executor, id: string): Promise<RunNow> {
 function valuesOf(id: string): unknown[] {
   const place = placeOfMessageId(id)
   return [id, place?.partitionId ?? null, place?.seq ?? null]
+}
+
+const uniqueCall = { name: 'unique_by_id', columns: 'unique_by_id', parameters }
+
+/** The unique key that a message took, as long as no other one has it. */
+export interface TakenKey {
+  readonly key: string
+  readonly scope: 'queue' | 'partition'
+  readonly until: 'completed' | { readonly windowMs: number }
+  /** Whether a push with this key is a duplicate of the message now. */
+  readonly held: boolean
+}
+
+export async function uniqueOf(executor: Executor, id: string): Promise<TakenKey | undefined> {
+  const [row] = await callRows(executor, uniqueCall, valuesOf(id))
+  return (row?.[0] as TakenKey | null | undefined) ?? undefined
 }

@@ -26,7 +26,8 @@ export interface DeadLetterRow {
 
 export interface FailedAttemptRow {
   readonly attempt: number
-  readonly outcome: 'failed' | 'expired' | 'retry' | 'dlq'
+  /** `completed` only with a result, or in a queue that keeps its whole history. */
+  readonly outcome: 'failed' | 'expired' | 'retry' | 'dlq' | 'completed'
   readonly errorCode: string | null
   readonly errorMessage: string | null
   readonly holder: string | null

@@ -28,6 +28,8 @@ export interface MessageFilter {
   readonly partition: string | undefined
   readonly group: string
   readonly status: string | undefined
+  /** Only messages that are retrying or dead have an error. */
+  readonly errorCode?: string | undefined
   readonly limit: number
   /** Only messages created from this time, and before that time. */
   readonly from?: Date | undefined
@@ -37,66 +39,34 @@ export interface MessageFilter {
 const fields =
   'partition_id, seq::float8, partition, message_id, created_at, transaction_id, trace_id, payload, headers'
 
-/** A page of the log, and the position of the next page. */
+/**
+ * A page of messages: in the log, scheduled, cancelled while they were scheduled. The page is one snapshot.
+ * `next` is where the next page starts; undefined at the end.
+ */
 export async function listMessages(
   pool: pg.Pool,
-  { queue, partition, group, status, limit, from, before }: MessageFilter,
-  after: Place,
-): Promise<{ readonly messages: StoredMessage[]; readonly next: Place | undefined }> {
+  { queue, partition, group, status, errorCode, limit, from, before }: MessageFilter,
+  after: readonly string[] | undefined,
+): Promise<{
+  readonly messages: StoredMessage[]
+  readonly next: readonly string[] | undefined
+}> {
   const rows = await callStatement(
     pool,
-    `select ${fields}, status from rouse.list_messages_v2($1, $2, $3, $4, $5, $6, $7, 1000, $8, $9)`,
-    [queue, partition, group, status, after.partitionId, after.seq, limit, from, before],
+    `select ${fields}, status, due_at, after from rouse.list_messages_v2($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    [queue, partition, group, status, errorCode, from, before, after, limit],
   )
-  const end = rows.pop()?.[0] as string | null
-  const messages = rows.map((row) => ({ ...readMessage(row), status: row[9] as string }))
-  if (end === null) return { messages, next: undefined }
-  const last = messages.at(-1)
-  const seq = last?.partitionId === end ? last.seq : end === after.partitionId ? after.seq : 0
-  return { messages, next: { partitionId: end, seq: String(seq) } }
+  const next = (rows.pop()?.[11] ?? undefined) as readonly string[] | undefined
+  const messages = rows.map((row) => {
+    const dueAt = row[10] as Date | null
+    return {
+      ...readMessage(row),
+      status: row[9] as string,
+      ...(dueAt === null ? {} : { dueAt }),
+    }
+  })
+  return { messages, next }
 }
-
-/** Scheduled messages that are not in the log yet, in the order of scheduling. */
-export async function listScheduled(
-  pool: pg.Pool,
-  { queue, partition, limit }: MessageFilter,
-  after: string,
-): Promise<{ readonly messages: StoredMessage[]; readonly next: string | undefined }> {
-  const rows = await callStatement(
-    pool,
-    `select id, rouse.shown_partition(partition), message_id, created_at, transaction_id, trace_id, payload, headers, due_at
-     from rouse.scheduled where queue = $1 and ($2::text is null or partition = $2) and id > $3 order by id limit $4`,
-    [queue, partition, after, limit],
-  )
-  const messages = rows.map((row) => ({
-    ...readMessage([null, null, ...row.slice(1)]),
-    status: 'scheduled',
-    dueAt: row[8] as Date,
-  }))
-  return { messages, next: rows.length < limit ? undefined : (rows.at(-1)?.[0] as string) }
-}
-
-/** Messages that were cancelled while they were scheduled, by id. */
-export async function listCancelled(
-  pool: pg.Pool,
-  { queue, partition, limit }: MessageFilter,
-  after: string,
-): Promise<{ readonly messages: StoredMessage[]; readonly next: string | undefined }> {
-  const rows = await callStatement(
-    pool,
-    `select id, rouse.shown_partition(partition), id, created_at, transaction_id, trace_id, payload, headers, due_at
-     from rouse.cancelled where queue = $1 and ($2::text is null or partition = $2) and id > $3 order by id limit $4`,
-    [queue, partition, after === '0' ? nilUuid : after, limit],
-  )
-  const messages = rows.map((row) => ({
-    ...readMessage([null, null, ...row.slice(1)]),
-    status: 'cancelled',
-    dueAt: row[8] as Date,
-  }))
-  return { messages, next: rows.length < limit ? undefined : (rows.at(-1)?.[0] as string) }
-}
-
-const nilUuid = '00000000-0000-0000-0000-000000000000'
 
 /** A position in the order of creation. */
 export interface Moment extends Place {
@@ -137,6 +107,12 @@ export interface MessageInGroup {
   readonly nextTryAt: number | null
   readonly errorCode: string | null
   readonly errorMessage: string | null
+  /** Both are JSON text; null if there is none. */
+  readonly result: string | null
+  readonly progress: string | null
+  /** When the result was stored, and the progress. */
+  readonly completedAt: number | null
+  readonly progressAt: number | null
   readonly history: readonly FailedAttemptRow[]
 }
 

@@ -36,6 +36,11 @@ export interface GroupFacts {
   readonly holder: string | null
   /** Messages that a pop would get now. */
   readonly ready: number
+  /** How many of them have a priority, and the highest one; null: none is ready. */
+  readonly prioritized: number
+  readonly topPriority: number | null
+  /** Messages that were not delivered within their ttlMs, as far as no pop has passed them yet. */
+  readonly expired: number
   readonly leasedLanes: number
   readonly behindLeases: number
   /** When the rate of the queue allows the group more messages; null: it does. */

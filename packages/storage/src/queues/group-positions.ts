@@ -22,7 +22,7 @@ export interface GroupPosition {
 
 const positions = `select q.name, rouse.shown_partition(p.name), p.id, g.name,
     (p.head - greatest(l.next, p.tail) - case when p.options_until > greatest(l.next, p.tail)
-      then rouse.cancelled_count(p.id, greatest(l.next, p.tail)) else 0 end)::float8, m.created_at,
+      then rouse.excluded_count(p.id, greatest(l.next, p.tail)) else 0 end)::float8, m.created_at,
     coalesce(extract(epoch from rouse.now() - m.created_at) * 1000, 0)::float8,
     l.lease_id is not null, g.last_seen_at
   from rouse.groups g

@@ -24,13 +24,19 @@ export interface QueueFigures {
   readonly heldError: string | null
 }
 
+const figures = `f.queue, f.namespace, f.task, f.paused, f.created_at, f.ready::float8, f.leased::float8, f.retrying::float8,
+     f.scheduled::float8, f.dead::float8, f.pops::float8,
+     (extract(epoch from rouse.now() - f.oldest_at) * 1000)::float8, f.held_until, f.held_error`
+
 /** `ids`: an SQL expression for the ids of the queues. */
 const figuresOfIds = (ids: string): string =>
-  `select f.queue, f.namespace, f.task, f.paused, f.created_at, f.ready::float8, f.leased::float8, f.retrying::float8,
-     f.scheduled::float8, f.dead::float8, f.pops::float8,
-     (extract(epoch from rouse.now() - f.oldest_at) * 1000)::float8, f.held_until, f.held_error,
-     rouse.options_in_force(q)::text
+  `select ${figures}, rouse.options_in_force(q)::text
    from rouse.queue_figures(${ids}) f join rouse.queues q on q.name = f.queue order by q.name`
+
+const figuresOfAll = `select ${figures}, case when k.id is null then rouse.options_in_force(q)::text end, q.id::text, q.version::text
+   from rouse.queue_figures(array(select id from rouse.queues)) f join rouse.queues q on q.name = f.queue
+   left join unnest($1::integer[], $2::bigint[]) k(id, version) on k.id = q.id and k.version = q.version
+   order by q.name`
 
 /** A page of the queues that match, by name. */
 export async function figuresOfMatching(
@@ -42,10 +48,34 @@ export async function figuresOfMatching(
   return rows.map(readFigures)
 }
 
-/** All queues, by name. */
-export async function figuresOfAll(pool: pg.Pool): Promise<QueueFigures[]> {
-  const rows = await callStatement(pool, figuresOfIds('array(select id from rouse.queues)'))
-  return rows.map(readFigures)
+/**
+ * Returns a function that reads all queues, by name. Making the options of a queue costs more than counting its
+ * messages, so they are read again only if the queue has another version.
+ */
+export function createFiguresReader(pool: pg.Pool): () => Promise<QueueFigures[]> {
+  let known = new Map<string, KnownOptions>()
+  return async () => {
+    const before = known
+    const rows = await callStatement(pool, figuresOfAll, [
+      [...before.values()].map(({ id }) => id),
+      [...before.values()].map(({ version }) => version),
+    ])
+    const now = new Map<string, KnownOptions>()
+    const figures = rows.map((row) => {
+      const [id, version] = row.slice(15, 17) as [string, string]
+      const options = (row[14] ?? before.get(id)?.options) as string
+      now.set(id, { id, version, options })
+      return readFigures([...row.slice(0, 14), options])
+    })
+    known = now
+    return figures
+  }
+}
+
+interface KnownOptions {
+  readonly id: string
+  readonly version: string
+  readonly options: string
 }
 
 /** Undefined: there is no such queue. */

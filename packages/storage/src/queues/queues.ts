@@ -69,6 +69,16 @@ async function callConfigure(
   return { queueId, version: Number(version), options, namespace, task }
 }
 
+const checkCall = { name: 'check_options', columns: 'check_options', parameters: ['jsonb'] }
+
+/** Rejects unknown options and wrong values, as `configure` would. Changes nothing. */
+export async function checkOptions(
+  executor: Executor,
+  options: ConfigureRequest['options'],
+): Promise<void> {
+  await callRows(executor, checkCall, [JSON.stringify(options)])
+}
+
 const pauseCall = { name: 'pause', columns: wakeHintColumns, parameters: ['text', 'boolean'] }
 
 /** Pauses or resumes delivery; resuming wakes the queue's waiters. */

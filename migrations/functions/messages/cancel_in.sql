@@ -1,0 +1,64 @@
+-- Cancels a scheduled message inside a user's own transaction: it is not delivered if the transaction commits.
+-- Messages that are in the log, or whose push gave a dedupe key, are cancelled over HTTP: a user's transaction
+-- may hold neither partitions and lanes nor keys, for which pushes and pops would wait.
+-- Parameters: the message's id. Result: whether it was scheduled; false if it was cancelled before, or there is
+--   no such message. RS409 not_scheduled names the HTTP route; 42501 if role_grants does not
+--   allow to manage its queue.
+-- Locks: its row of `scheduled`, until the end of the user's transaction; promotion and purge skip it.
+create or replace function rouse.cancel(id uuid) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v rouse.scheduled;
+  v_place record;
+begin
+  if current_setting('synchronous_commit') in ('off', 'local') then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+  select s.* into v from rouse.scheduled s where s.message_id = cancel.id for update skip locked;
+  if v.id is not null then
+    perform rouse.require_role_grant('manage', v.queue);
+  end if;
+  if v.id is not null and not exists (
+    select from rouse.queues q join rouse.partitions p on p.queue_id = q.id and p.name = v.partition
+    join rouse.dedup d on d.partition_id = p.id and d.key = v.transaction_id and d.message_id = v.message_id
+    where q.name = v.queue and v.origin = 'broker'
+  ) then
+    return rouse.cancel_scheduled(cancel.id);
+  end if;
+  v_place := rouse.place_in_id(cancel.id);
+  v_place := rouse.place_of(cancel.id, v_place.partition_id, v_place.seq);
+  if v_place.seq is not null or exists (select from rouse.scheduled s where s.message_id = cancel.id)
+     or exists (select from rouse.dead_letters d where d.message_id = cancel.id) then
+    perform rouse.raise('RS409', 'not_scheduled', format(
+      'message %s is in the log, is being promoted, or has a dedupe key: cancel it with DELETE /api/v1/messages/%s', cancel.id, cancel.id));
+  end if;
+  return false;
+end $$;
+
+comment on function rouse.cancel(uuid) is
+  'Cancels a scheduled message in this transaction. Returns whether it was scheduled. Other messages raise RS409: '
+  'cancel them with DELETE /api/v1/messages/:id.';
+
+-- The place that an id may name (see inspect/message_id.sql).
+-- Parameters: the id. Result: partition and seq, nulls if it cannot be such an id. Locks: none.
+create or replace function rouse.place_in_id(p_id uuid, out partition_id bigint, out seq bigint)
+language plpgsql immutable
+as $$
+declare
+  v_hex constant text := replace(p_id::text, '-', '');
+  v_first constant text := ('x' || substr(v_hex, 14, 3))::bit(12)::text;
+  v_rest constant text := ('x' || substr(v_hex, 17))::bit(64)::text;
+  v_bits integer;
+  v_place text;
+begin
+  v_bits := substr(v_first, 1, 6)::bit(6)::integer;
+  v_place := substr(v_first, 7) || substr(v_rest, 3);
+  if substr(v_hex, 13, 1) <> '7' or v_bits = 0 or v_bits > 63 or substr(v_place, 69 - v_bits, 1) <> '1'
+     or length(ltrim(substr(v_place, 1, 68 - v_bits), '0')) not between 1 and 63 then
+    return;
+  end if;
+  seq := lpad(substr(v_place, 69 - v_bits), 64, '0')::bit(64)::bigint;
+  partition_id := lpad(ltrim(substr(v_place, 1, 68 - v_bits), '0'), 64, '0')::bit(64)::bigint;
+end $$;

@@ -20,6 +20,7 @@ export const errorRegistry = {
   message_leased: { status: 409, title: 'A consumer holds the message', retryable: true },
   message_finished: { status: 409, title: 'The message has ended', retryable: false },
   not_scheduled: { status: 409, title: 'The message does not wait for a time', retryable: false },
+  unique_conflict: { status: 409, title: 'Another message has the unique key', retryable: false },
   repeat_too_late: { status: 409, title: 'It is too late to repeat this push', retryable: false },
   consumer_transaction_open: {
     status: 409,
@@ -42,6 +43,12 @@ export const errorRegistry = {
   encryption_unavailable: {
     status: 503,
     title: 'The node cannot encrypt or decrypt for this queue',
+    retryable: true,
+    retryAfterSeconds: 1,
+  },
+  issuer_unavailable: {
+    status: 503,
+    title: 'The keys of the OIDC issuer could not be read yet',
     retryable: true,
     retryAfterSeconds: 1,
   },

@@ -1,6 +1,6 @@
 export { allFaults, readEach, readFields } from './all-faults.ts'
-export { answers } from './api/answers.ts'
-export type { Endpoint, Needs, RequestSchema, Target, Verb } from './api/endpoint.ts'
+export { answers, otherAnswers, textAnswers } from './api/answers.ts'
+export type { Endpoint, Need, Needs, RequestSchema, Target, Verb } from './api/endpoint.ts'
 export { verbs } from './api/endpoint.ts'
 export { endpoints } from './api/endpoints.ts'
 export type { Example } from './api/examples.ts'
@@ -50,6 +50,7 @@ export {
   parseQueueName,
   parseTask,
   parseTransactionId,
+  partitionOfPriority,
   shownGroup,
   shownPartition,
 } from './names.ts'
@@ -87,7 +88,12 @@ export {
   AuditQuerySchema,
   auditOutcomes,
 } from './schemas/audit.ts'
-export type { ConfigureAnswer, ConfigureBody, QueueSettingsBody } from './schemas/configure.ts'
+export type {
+  CheckedOptionsAnswer,
+  ConfigureAnswer,
+  ConfigureBody,
+  QueueSettingsBody,
+} from './schemas/configure.ts'
 export {
   ConfigureAnswerSchema,
   ConfigureBodySchema,
@@ -95,6 +101,7 @@ export {
   QueueSettingsBodySchema,
 } from './schemas/configure.ts'
 export type {
+  Attempt,
   DeadLetter,
   DeadLetterGroupsAnswer,
   DeadLettersAnswer,
@@ -106,6 +113,7 @@ export type {
   RedrivePlan,
 } from './schemas/dead-letters.ts'
 export {
+  AttemptSchema,
   DeadLetterGroupsAnswerSchema,
   DeadLetterSchema,
   DeadLettersAnswerSchema,
@@ -142,8 +150,11 @@ export type {
   NewKeyAnswer,
   RevokedKeyAnswer,
   RotateKeyBody,
+  SessionAnswer,
+  SessionBody,
 } from './schemas/keys.ts'
 export {
+  csrfHeader,
   KeyBodySchema,
   KeyLimitsSchema,
   KeySchema,
@@ -152,6 +163,8 @@ export {
   NewKeyAnswerSchema,
   RevokedKeyAnswerSchema,
   RotateKeyBodySchema,
+  SessionAnswerSchema,
+  SessionBodySchema,
 } from './schemas/keys.ts'
 export type { ExtendAnswer, ExtendBody, ReleaseAnswer } from './schemas/lease.ts'
 export { ExtendAnswerSchema, ExtendBodySchema, ReleaseAnswerSchema } from './schemas/lease.ts'
@@ -160,9 +173,12 @@ export type {
   CancelQuery,
   MessageAnswer,
   MessageByIdAnswer,
+  MessageByIdQuery,
   MessageState,
   MessagesAnswer,
   MessagesQuery,
+  ProgressAnswer,
+  ProgressBody,
 } from './schemas/messages.ts'
 export {
   CancelAnswerSchema,
@@ -170,14 +186,42 @@ export {
   CancelQuerySchema,
   MessageAnswerSchema,
   MessageByIdAnswerSchema,
+  MessageByIdQuerySchema,
   MessagesAnswerSchema,
   MessagesQuerySchema,
   messageStates,
   messageStatusAliases,
   messageStatuses,
+  ProgressAnswerSchema,
+  ProgressBodySchema,
   RunNowAnswerSchema,
 } from './schemas/messages.ts'
 export { Name, Nullable, Time } from './schemas/name.ts'
+export {
+  type MessageCause,
+  type MessageWhyAnswer,
+  MessageWhyAnswerSchema,
+  messageCauses,
+} from './schemas/observe/message-why.ts'
+export type { SeriesAnswer } from './schemas/observe/series.ts'
+export type {
+  GroupBackoff,
+  Latency,
+  Mode,
+  StatsAnswer,
+  WakeLatency,
+  Wakes,
+} from './schemas/observe/stats.ts'
+export {
+  GroupBackoffSchema,
+  LatencySchema,
+  ModeSchema,
+  StatsAnswerSchema,
+  WakeLatencySchema,
+  WakesSchema,
+} from './schemas/observe/stats.ts'
+export type { WhyAnswer, WhyQuery, WhyReason } from './schemas/observe/why.ts'
+export { WhyAnswerSchema, WhyQuerySchema, whyCodes } from './schemas/observe/why.ts'
 export type { PopAnswer, PopBody, PoppedMessage, PopQuery } from './schemas/pop.ts'
 export {
   PopAnswerSchema,
@@ -221,23 +265,6 @@ export {
   ScheduleSchema,
   SchedulesAnswerSchema,
 } from './schemas/schedules.ts'
-export type { SeriesAnswer } from './schemas/series.ts'
-export type {
-  GroupBackoff,
-  Latency,
-  Mode,
-  StatsAnswer,
-  WakeLatency,
-  Wakes,
-} from './schemas/stats.ts'
-export {
-  GroupBackoffSchema,
-  LatencySchema,
-  ModeSchema,
-  StatsAnswerSchema,
-  WakeLatencySchema,
-  WakesSchema,
-} from './schemas/stats.ts'
 export type {
   TraceAnswer,
   TraceBody,
@@ -267,8 +294,7 @@ export {
   TransactionPushSchema,
   TransactionResultSchema,
 } from './schemas/transaction.ts'
-export type { WhyAnswer, WhyQuery, WhyReason } from './schemas/why.ts'
-export { WhyAnswerSchema, WhyQuerySchema, whyCodes } from './schemas/why.ts'
 export { editDistance, suggest } from './suggestions.ts'
 export type { GrantOutcome, PopSource, WaitGroup } from './wait-group.ts'
+export { completionGroup, isCompletionGroup } from './wait-group.ts'
 export type { WakeHint } from './wake-hint.ts'

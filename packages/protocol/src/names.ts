@@ -22,6 +22,11 @@ export function shownPartition(name: string): string | null {
   return name.startsWith('\u001f') ? null : name
 }
 
+/** The reserved partition of messages with a priority from 1 to 9. */
+export function partitionOfPriority(priority: number): string {
+  return `\u001f${priority}`
+}
+
 /** `default` is another name of the unnamed group. */
 export function parseConsumerGroup(value: unknown, field = 'consumerGroup'): string {
   const name = parseName(value, field)
@@ -51,6 +56,8 @@ export function parseTransactionId(value: unknown, field = 'transactionId'): str
 }
 
 function parseName(value: unknown, field: string): string {
+  // Bodies are checked by schema before. This is a parameter of a query that is missing.
+  if (value === undefined) throw fieldError('invalid_request', field, 'is missing')
   if (typeof value !== 'string') throw fieldError('invalid_name', field, 'must be a string')
   const fault = nameFault(value)
   if (fault !== undefined) throw fieldError('invalid_name', field, fault)

@@ -23,6 +23,8 @@ export interface PopOptions {
   readonly subscription: 'all' | 'new' | { readonly fromMs: number }
   /** Absent: the queue's lease time. */
   readonly leaseSeconds: number | undefined
+  /** Each message gets its own lease. */
+  readonly leasePerMessage: boolean
   readonly namespace: string | undefined
   readonly task: string | undefined
 }
@@ -46,14 +48,28 @@ interface Readers {
 
 const fieldNames = Object.keys(PopQuerySchema.properties) as (keyof PopFields)[]
 
-/** No field depends on another, so each is read separately to find all invalid ones. */
+/** Each field is read separately to find all invalid ones. */
 function readPopOrFaults(fields: PopFields, limits: Limits, read: Readers): PopOptions {
   try {
-    return readPop(fields, limits, read)
+    return checkTogether(readPop(fields, limits, read), limits)
   } catch (error) {
     const alone = fieldNames.map((name) => () => readPop({ [name]: fields[name] }, limits, read))
     throw allFaults(error, alone)
   }
+}
+
+/** The fields of a lease per message depend on each other, so they are checked together. */
+function checkTogether(options: PopOptions, limits: Limits): PopOptions {
+  const { autoAck, batch, leasePerMessage } = options
+  if (!leasePerMessage) return options
+  if (autoAck) {
+    throw fieldError('invalid_request', 'leasePerMessage', 'and autoAck cannot both be given')
+  }
+  if (batch > limits.leasesPerMessageMax) {
+    const reason = `must be at most ${limits.leasesPerMessageMax} with leasePerMessage`
+    throw fieldError('invalid_request', 'batch', reason)
+  }
+  return options
 }
 
 function readPop(fields: PopFields, limits: Limits, read: Readers): PopOptions {
@@ -77,6 +93,7 @@ function readPop(fields: PopFields, limits: Limits, read: Readers): PopOptions {
       integer('partitions', partitions, 1, limits.partitionsMax) ?? requestDefaults.partitions,
     subscription: readSubscription(fields),
     leaseSeconds: integer('leaseSeconds', leaseSeconds, 1, limits.leaseSecondsMax),
+    leasePerMessage: boolean('leasePerMessage', fields.leasePerMessage),
     namespace: isAbsent(fields.namespace) ? undefined : parseNamespace(fields.namespace),
     task: isAbsent(fields.task) ? undefined : parseTask(fields.task),
   }

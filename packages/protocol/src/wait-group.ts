@@ -11,6 +11,17 @@ export interface WaitGroup {
   readonly group: string
 }
 
+/**
+ * The consumer group in which those wait who wait for the end of a message, not for messages. No user can
+ * choose its name. Each worker knows only its own waiters, so each has a wait group of its own, whose name
+ * begins with this one.
+ */
+export const completionGroup = '\u001f'
+
+export function isCompletionGroup(group: string): boolean {
+  return group.startsWith(completionGroup)
+}
+
 /** How a granted pop ended. `contended`: the pop found nothing but skipped lanes that other sessions had
  * locked, so it is repeated soon. `unused`: the worker had no waiters left when the grant arrived, so it did
  * not pop. A pop from a paused queue is `empty`. */

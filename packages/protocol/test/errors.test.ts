@@ -45,6 +45,7 @@ test('each error has the status that the API documents', async (t) => {
     partition_locked: 503,
     draining: 503,
     encryption_unavailable: 503,
+    issuer_unavailable: 503,
     database_unavailable: 503,
     outcome_unknown: 503,
   }

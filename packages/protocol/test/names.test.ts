@@ -47,7 +47,7 @@ test('an invalid name is refused with its field', async (t) => {
   for (const value of ['', '.', '..', 'a\nb', '\u0000', '\u007f', '\u0085', '\u009f']) {
     t.ok(isRefused(value), JSON.stringify(value))
   }
-  for (const value of [undefined, null, 7, {}, ['a']]) t.ok(isRefused(value))
+  for (const value of [null, 7, {}, ['a']]) t.ok(isRefused(value))
   t.throws(() => parsePartitionName('', 'items[3].partition'), {
     code: 'invalid_name',
     errors: [{ field: 'items[3].partition', message: 'must not be empty' }],
@@ -77,4 +77,12 @@ test('the rule holds for arbitrary text', async () => {
     }),
     { numRuns: 2_000 },
   )
+})
+
+test('a name that is missing is reported as missing', async (t) => {
+  t.throws(() => parseQueueName(undefined), {
+    code: 'invalid_request',
+    message: /queue is missing/,
+    errors: [{ field: 'queue', message: 'is missing' }],
+  })
 })

@@ -8,6 +8,7 @@ const defaults = {
   consumerGroup: '__QUEUE_MODE__',
   consumer: undefined,
   autoAck: false,
+  leasePerMessage: false,
   partitions: 1,
   subscription: 'all',
   leaseSeconds: undefined,

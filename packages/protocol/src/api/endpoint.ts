@@ -27,7 +27,14 @@ export type Target =
   | 'found'
 
 /** The grants that a request needs, all of them. `nothing`: the route holds no data and needs no credential. */
-export type Needs = 'nothing' | readonly { readonly verb: Verb; readonly target: Target }[]
+export type Needs = 'nothing' | readonly Need[]
+
+export interface Need {
+  readonly verb: Verb
+  readonly target: Target
+  /** A weaker grant that is enough for a response without payloads, headers, results and error texts. */
+  readonly orRedacted?: Verb
+}
 
 /** One route of the HTTP API. Its schemas validate requests, and describe them in the documentation. */
 export interface Endpoint {
@@ -51,4 +58,9 @@ export type RequestSchema = object
 
 export function needs(verb: Verb, target: Target): Needs {
   return [{ verb, target }]
+}
+
+/** `peek`, or `observe` for a response without content. */
+export function needsToRead(target: Target): Needs {
+  return [{ verb: 'peek', target, orRedacted: 'observe' }]
 }

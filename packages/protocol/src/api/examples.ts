@@ -13,6 +13,7 @@ export const exampleParams: Readonly<Record<string, string>> = {
   keyId: 'g7Wm2QxT0bLz',
   folder: 'decisions',
   page: 'index.html',
+  file: 'app.js',
 }
 
 export interface Example {
@@ -65,6 +66,8 @@ export const examples: Readonly<Record<string, Example>> = {
   },
   'POST /api/v1/lease/:leaseId/extend': { body: { seconds: 120 } },
   'GET /api/v1/messages': { query: { queue: 'emails', status: 'leased', limit: '10' } },
+  'GET /api/v1/messages/:id': { query: { wait: 'true', timeout: '200' } },
+  'POST /api/v1/messages/:id/progress': { body: { receipt, progress: { percent: 40 } } },
   'DELETE /api/v1/messages': { query: { queue: 'emails', state: 'ready', dryRun: 'true' } },
   'GET /api/v1/dlq': { query: { queue: 'emails', limit: '10', ...span } },
   'DELETE /api/v1/dlq': { query: { queue: 'emails', errorCode: 'SMTP_451' } },
@@ -108,6 +111,10 @@ export const examples: Readonly<Record<string, Example>> = {
     status: 201,
   },
   'POST /api/v1/keys/:keyId/rotate': { body: { graceSeconds: 3600 }, status: 201 },
+  'POST /api/v1/session': {
+    body: { key: 'rouse_g7Wm2QxT0bLz_5bFvKq0SxD3nYcW8hRj1LmZt7AeUo4PiGk6wQs22rXNvE' },
+  },
   'GET /api/v1/series': { query: { queue: 'emails', resolution: 'minute' } },
+  'GET /api/v1/events': { query: { queues: 'emails', once: 'true' } },
   'GET /api/v1/audit': { query: { outcome: 'refused', limit: '10' } },
 }

@@ -1,6 +1,6 @@
-// The routes that manage API keys, and show who did what.
+// The routes that manage API keys and sessions, and show who did what.
 import { AuditQuerySchema } from '../schemas/audit.ts'
-import { KeyBodySchema, RotateKeyBodySchema } from '../schemas/keys.ts'
+import { KeyBodySchema, RotateKeyBodySchema, SessionBodySchema } from '../schemas/keys.ts'
 import { type Endpoint, needs } from './endpoint.ts'
 
 export const keyEndpoints: readonly Endpoint[] = [
@@ -36,5 +36,24 @@ export const keyEndpoints: readonly Endpoint[] = [
     summary: 'Lists who changed the cluster, and who was refused, newest first',
     needs: needs('admin', 'every'),
     query: AuditQuerySchema,
+  },
+  {
+    method: 'POST',
+    path: '/api/v1/session',
+    summary: 'Signs a browser in with an API key: sets a cookie',
+    needs: 'nothing',
+    body: SessionBodySchema,
+  },
+  {
+    method: 'GET',
+    path: '/api/v1/session',
+    summary: 'Shows who sends the request',
+    needs: 'nothing',
+  },
+  {
+    method: 'DELETE',
+    path: '/api/v1/session',
+    summary: 'Signs a browser out: removes the cookie',
+    needs: 'nothing',
   },
 ]

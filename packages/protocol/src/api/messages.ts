@@ -6,35 +6,42 @@ import {
   PurgeLettersQuerySchema,
   RedriveBodySchema,
 } from '../schemas/dead-letters.ts'
-import { CancelQuerySchema, MessagesQuerySchema } from '../schemas/messages.ts'
+import {
+  CancelQuerySchema,
+  MessageByIdQuerySchema,
+  MessagesQuerySchema,
+  ProgressBodySchema,
+} from '../schemas/messages.ts'
+import { MessageWhyQuerySchema } from '../schemas/observe/message-why.ts'
 import {
   MessageTracesQuerySchema,
   NamedTracesQuerySchema,
   TraceBodySchema,
   TraceNamesQuerySchema,
 } from '../schemas/traces.ts'
-import { type Endpoint, needs } from './endpoint.ts'
+import { type Endpoint, needs, needsToRead } from './endpoint.ts'
 
 export const messageEndpoints: readonly Endpoint[] = [
   {
     method: 'GET',
     path: '/api/v1/messages',
     summary: 'Lists the messages of a queue',
-    needs: needs('peek', 'query'),
+    needs: needsToRead('query'),
     query: MessagesQuerySchema,
   },
   {
     method: 'DELETE',
     path: '/api/v1/messages',
-    summary: 'Cancels messages of a queue, one page per request',
+    summary: 'Cancels messages of a queue, in steps: repeat it with the cursor',
     needs: needs('manage', 'query'),
     query: CancelQuerySchema,
   },
   {
     method: 'GET',
     path: '/api/v1/messages/:id',
-    summary: 'Shows a message by its id, with its state in every consumer group',
-    needs: needs('peek', 'found'),
+    summary: 'Shows a message by its id, or waits until it has ended',
+    needs: needsToRead('found'),
+    query: MessageByIdQuerySchema,
   },
   {
     method: 'DELETE',
@@ -49,10 +56,24 @@ export const messageEndpoints: readonly Endpoint[] = [
     needs: needs('manage', 'found'),
   },
   {
+    method: 'POST',
+    path: '/api/v1/messages/:id/progress',
+    summary: 'Reports how far the holder of a message is',
+    needs: needs('pop', 'any'),
+    body: ProgressBodySchema,
+  },
+  {
+    method: 'GET',
+    path: '/api/v1/messages/:id/why',
+    summary: 'Why a message took as long as it did: its timeline over all nodes',
+    needs: needs('observe', 'found'),
+    query: MessageWhyQuerySchema,
+  },
+  {
     method: 'GET',
     path: '/api/v1/messages/:partitionId/:transactionId',
     summary: 'Shows a message, with its state in every consumer group',
-    needs: needs('peek', 'found'),
+    needs: needsToRead('found'),
   },
   {
     method: 'DELETE',
@@ -64,7 +85,7 @@ export const messageEndpoints: readonly Endpoint[] = [
     method: 'GET',
     path: '/api/v1/dlq',
     summary: 'Lists dead letters, with the errors of all attempts',
-    needs: needs('peek', 'query'),
+    needs: needsToRead('query'),
     query: DeadLettersQuerySchema,
   },
   {
@@ -104,14 +125,14 @@ export const messageEndpoints: readonly Endpoint[] = [
     method: 'GET',
     path: '/api/v1/dead-letters',
     summary: 'Lists dead letters, newest first, with the errors of all attempts',
-    needs: needs('peek', 'query'),
+    needs: needsToRead('query'),
     query: DeadLettersPageQuerySchema,
   },
   {
     method: 'GET',
     path: '/api/v1/dead-letters/:id',
     summary: 'Shows the dead letters of a message, one per consumer group',
-    needs: needs('peek', 'found'),
+    needs: needsToRead('found'),
   },
   {
     method: 'DELETE',
@@ -157,21 +178,21 @@ export const messageEndpoints: readonly Endpoint[] = [
     method: 'GET',
     path: '/api/v1/traces/:partitionId/:transactionId',
     summary: 'Shows the timeline of a message',
-    needs: needs('peek', 'found'),
+    needs: needsToRead('found'),
     query: MessageTracesQuerySchema,
   },
   {
     method: 'GET',
     path: '/api/v1/traces/by-name/:name',
     summary: 'Lists events with a name, newest first',
-    needs: needs('peek', 'every'),
+    needs: needsToRead('every'),
     query: NamedTracesQuerySchema,
   },
   {
     method: 'GET',
     path: '/api/v1/traces/names',
     summary: 'Lists the names of events',
-    needs: needs('peek', 'every'),
+    needs: needsToRead('every'),
     query: TraceNamesQuerySchema,
   },
 ]

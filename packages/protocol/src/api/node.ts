@@ -1,6 +1,7 @@
 // The routes that describe a node and its cluster.
-import { SeriesQuerySchema } from '../schemas/series.ts'
-import { StatsQuerySchema } from '../schemas/stats.ts'
+import { EventsQuerySchema } from '../schemas/observe/events.ts'
+import { SeriesQuerySchema } from '../schemas/observe/series.ts'
+import { StatsQuerySchema } from '../schemas/observe/stats.ts'
 import { type Endpoint, needs } from './endpoint.ts'
 
 export const nodeEndpoints: readonly Endpoint[] = [
@@ -30,6 +31,14 @@ export const nodeEndpoints: readonly Endpoint[] = [
   },
   {
     method: 'GET',
+    path: '/dashboard',
+    summary: 'The dashboard: redirects to its page',
+    needs: 'nothing',
+  },
+  { method: 'GET', path: '/dashboard/', summary: 'The dashboard', needs: 'nothing' },
+  { method: 'GET', path: '/dashboard/:file', summary: 'A file of the dashboard', needs: 'nothing' },
+  {
+    method: 'GET',
     path: '/stats',
     summary: 'Counters of a node, or of the cluster',
     needs: needs('observe', 'every'),
@@ -47,6 +56,13 @@ export const nodeEndpoints: readonly Endpoint[] = [
     summary: 'What queues did by second in the last hour, or by minute in the last day',
     needs: needs('observe', 'query'),
     query: SeriesQuerySchema,
+  },
+  {
+    method: 'GET',
+    path: '/api/v1/events',
+    summary: 'What happens in the cluster, as server-sent events',
+    needs: needs('observe', 'any'),
+    query: EventsQuerySchema,
   },
   {
     method: 'GET',

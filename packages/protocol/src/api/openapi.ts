@@ -1,6 +1,6 @@
 // The OpenAPI description, made from the endpoints and the schemas that validate requests.
 import { ProblemSchema } from '../schemas/problem.ts'
-import { answers } from './answers.ts'
+import { answers, otherAnswers, textAnswers } from './answers.ts'
 import type { Endpoint, Needs, Target } from './endpoint.ts'
 import { endpoints } from './endpoints.ts'
 import { exampleParams, examples } from './examples.ts'
@@ -44,7 +44,8 @@ function describe(endpoint: Endpoint): Json {
           },
         }),
     responses: {
-      [status]: { description: summary, ...contentOf(answers[key]) },
+      [status]: { description: summary, ...contentOf(key) },
+      ...otherResponses(key, summary),
       ...(path.includes('/pop') ? { 204: { description: 'There are no messages' } } : {}),
       default: problem,
     },
@@ -54,13 +55,21 @@ function describe(endpoint: Endpoint): Json {
 const apiKey = {
   type: 'http',
   scheme: 'bearer',
-  description: 'An API key, rouse_…; "rouse keys create" makes one',
+  description:
+    'An API key, rouse_…; "rouse keys create" makes one. Or an access token of the OIDC issuer of the cluster',
 }
 
 /** The scheme and the grants of a route. */
 function accessOf(needs: Needs): Json {
   if (needs === 'nothing') return { security: [], description: 'Needs no credential.' }
-  const grants = needs.map(({ verb, target }) => `\`${verb}\`${targetTexts[target]}`)
+  const grants = needs.map(
+    ({ verb, target, orRedacted }) =>
+      `\`${verb}\`${targetTexts[target]}${
+        orRedacted === undefined
+          ? ''
+          : `; \`${orRedacted}\` is enough for a response without content`
+      }`,
+  )
   return {
     security: [{ apiKey: [] }],
     description: `Needs the grant ${grants.join(', and ')}.`,
@@ -85,8 +94,21 @@ const problem = {
   content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
 }
 
-function contentOf(schema: object | undefined): Json {
+function contentOf(key: string): Json {
+  const type = textAnswers[key]
+  if (type !== undefined) return { content: { [type]: { schema: { type: 'string' } } } }
+  const schema = answers[key]
   return schema === undefined ? {} : { content: { 'application/json': { schema } } }
+}
+
+function otherResponses(key: string, description: string): Json {
+  const others = Object.entries(otherAnswers[key] ?? {})
+  return Object.fromEntries(
+    others.map(([status, schema]) => [
+      status,
+      { description, content: { 'application/json': { schema } } },
+    ]),
+  )
 }
 
 function pathParameters(path: string): Json[] {
@@ -118,7 +140,8 @@ function operationId({ method, path }: Endpoint): string {
   const names = words.map((word) =>
     word.startsWith(':') ? `By${capital(word.slice(1))}` : capital(word.replaceAll('.', '')),
   )
-  return `${method.toLowerCase()}${names.join('')}`
+  const end = path.length > 1 && path.endsWith('/') ? 'Index' : ''
+  return `${method.toLowerCase()}${names.join('')}${end}`
 }
 
 function capital(word: string): string {

@@ -1,9 +1,9 @@
 // The routes that configure and show queues and schedules.
 import { ConfigureBodySchema, QueueSettingsBodySchema } from '../schemas/configure.ts'
 import { PageQuerySchema } from '../schemas/name.ts'
+import { WhyQuerySchema } from '../schemas/observe/why.ts'
 import { QueueFiguresQuerySchema, ResourceQueuesQuerySchema } from '../schemas/queues.ts'
 import { ScheduleBodySchema, ScheduleSettingsBodySchema } from '../schemas/schedules.ts'
-import { WhyQuerySchema } from '../schemas/why.ts'
 import { type Endpoint, type Needs, needs, type Target } from './endpoint.ts'
 
 /** A schedule pushes on behalf of its creator. */

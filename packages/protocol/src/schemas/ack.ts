@@ -13,6 +13,14 @@ const outcome = {
   delayMs: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.delayMsMax })),
 }
 
+const result = {
+  result: Type.Optional(
+    Type.Unknown({
+      description: `What the consumer returns for a completed message: any JSON, at most ${limits.resultBytesMax} bytes`,
+    }),
+  ),
+}
+
 const notWithReceipt = 'must not be given with receipt, which names the message alone'
 
 /** Names the message by its receipt alone. */
@@ -22,6 +30,7 @@ export const AckByReceiptSchema = Type.Object({
   partitionId: excluded(notWithReceipt),
   leaseId: excluded(notWithReceipt),
   ...outcome,
+  ...result,
 })
 export type AckByReceipt = Static<typeof AckByReceiptSchema>
 
@@ -34,6 +43,7 @@ export const AckByIdsSchema = Type.Object({
   partitionId: Type.String(),
   leaseId: Type.String(),
   ...outcome,
+  ...result,
 })
 export type AckByIds = Static<typeof AckByIdsSchema>
 
@@ -62,6 +72,7 @@ export const AckLeaseBodySchema = Type.Object({
   leaseId: Type.String({ description: 'Ends everything that the lease still holds' }),
   receipt: excluded('names one message: send it to /api/v1/ack, or in acknowledgments'),
   ...outcome,
+  result: excluded('is for one message: send it to /api/v1/ack, or in acknowledgments'),
 })
 export type AckLeaseBody = Static<typeof AckLeaseBodySchema>
 

@@ -37,6 +37,7 @@ export const QueueOptionsSchema = Type.Object(
     rate: option('{ limit, perMs }: the deliveries per consumer group in this time'),
     partitionRate: option('{ limit, perMs }: the deliveries per consumer group and partition'),
     dedupWindowSeconds: option('Seconds for which a transactionId is remembered'),
+    history: option('failures or all: which attempts at a message are recorded'),
     encryptionEnabled: option('Whether payloads are stored encrypted'),
   },
   {
@@ -50,6 +51,9 @@ export const ConfigureBodySchema = Type.Object({
   namespace: Type.Optional(NameOrEmpty()),
   task: Type.Optional(NameOrEmpty()),
   options: Type.Optional(QueueOptionsSchema),
+  dryRun: Type.Optional(
+    Type.Boolean({ description: 'Checks names and values of options, and changes nothing' }),
+  ),
 })
 export type ConfigureBody = Static<typeof ConfigureBodySchema>
 
@@ -67,3 +71,10 @@ export const ConfigureAnswerSchema = Type.Object({
   options: Type.Record(Type.String(), Type.Unknown()),
 })
 export type ConfigureAnswer = Static<typeof ConfigureAnswerSchema>
+
+/** The response to a dry run. */
+const CheckedOptionsAnswerSchema = Type.Object({
+  configured: Type.Literal(false),
+  dryRun: Type.Literal(true),
+})
+export type CheckedOptionsAnswer = Static<typeof CheckedOptionsAnswerSchema>

@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts'
 import { type Static, Type } from '../typebox.ts'
-import { Name, Nullable, offsetFields, PageQuerySchema, spanFields, Time } from './name.ts'
+import { Cursor, Name, Nullable, offsetFields, PageQuerySchema, spanFields, Time } from './name.ts'
 
 /** The filter; an absent field matches everything. `from` and `to` are times of the failure. */
 const filterFields = {
@@ -49,6 +49,13 @@ export const FailedAttemptSchema = Type.Object({
 })
 export type FailedAttempt = Static<typeof FailedAttemptSchema>
 
+/** Completed attempts are recorded with a result, and in queues with the option `history: "all"`. */
+export const AttemptSchema = Type.Object({
+  ...FailedAttemptSchema.properties,
+  outcome: Type.Enum(['failed', 'expired', 'retry', 'dlq', 'completed']),
+})
+export type Attempt = Static<typeof AttemptSchema>
+
 export const DeadLetterSchema = Type.Object({
   id: Type.String({ description: 'The id of the dead letter' }),
   messageId: Type.String(),
@@ -67,8 +74,8 @@ export const DeadLetterSchema = Type.Object({
   retryCount: Type.Integer({ description: 'Repeats attempts for existing clients' }),
   createdAt: Time,
   failedAt: Time,
-  history: Type.Array(FailedAttemptSchema, {
-    description: 'Attempts that did not complete, oldest first, including those before a redrive',
+  history: Type.Array(AttemptSchema, {
+    description: 'Recorded attempts, oldest first, including those before a redrive',
   }),
 })
 export type DeadLetter = Static<typeof DeadLetterSchema>
@@ -79,20 +86,34 @@ export const DeadLettersAnswerSchema = Type.Object({
 })
 export type DeadLettersAnswer = Static<typeof DeadLettersAnswerSchema>
 
-/** Dead letters grouped by error code. Those without a code are grouped by their error message. */
-export const DeadLetterGroupsAnswerSchema = Type.Object({
-  groups: Type.Array(
-    Type.Object({
-      queue: Type.String(),
-      consumerGroup: Type.String(),
-      errorCode: Nullable(Type.String()),
-      errorMessage: Nullable(Type.String({ description: 'From the latest dead letter' })),
-      count: Type.Integer(),
-      firstFailedAt: Time,
-      lastFailedAt: Time,
-    }),
-  ),
+/** A dead letter under `/api/v1/dead-letters`. */
+const letter = Type.Object({
+  ...DeadLetterSchema.properties,
+  id: Type.String({ description: 'The id of the message' }),
+  letterId: Type.String({ description: 'The number of the dead letter' }),
 })
+
+export const DeadLettersPageAnswerSchema = Type.Object({
+  deadLetters: Type.Array(letter),
+  cursor: Cursor(),
+})
+
+export const DeadLettersOfMessageAnswerSchema = Type.Object({ deadLetters: Type.Array(letter) })
+
+/** Dead letters grouped by error code. Those without a code are grouped by their error message. */
+const errorCounts = Type.Array(
+  Type.Object({
+    queue: Type.String(),
+    consumerGroup: Type.String(),
+    errorCode: Nullable(Type.String()),
+    errorMessage: Nullable(Type.String({ description: 'From the latest dead letter' })),
+    count: Type.Integer(),
+    firstFailedAt: Time,
+    lastFailedAt: Time,
+  }),
+)
+export const DeadLetterGroupsAnswerSchema = Type.Object({ groups: errorCounts })
+export const DeadLetterErrorsAnswerSchema = Type.Object({ errors: errorCounts })
 export type DeadLetterGroupsAnswer = Static<typeof DeadLetterGroupsAnswerSchema>
 
 export const RedriveBodySchema = Type.Object({

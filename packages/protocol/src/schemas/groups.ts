@@ -43,6 +43,32 @@ export const GroupFiguresAnswerSchema = Type.Object({
 })
 export type GroupFiguresAnswer = Static<typeof GroupFiguresAnswerSchema>
 
+/** A group in every queue that has it. */
+export const GroupInQueuesAnswerSchema = Type.Object({
+  consumerGroup: Type.String(),
+  queues: Type.Array(GroupFiguresSchema),
+})
+
+/** The response to a seek and to a subscription. */
+export const MovedAnswerSchema = Type.Object({
+  success: Type.Literal(true),
+  queue: Type.String(),
+  consumerGroup: Type.String(),
+})
+
+export const MovedPartitionAnswerSchema = Type.Object({
+  ...MovedAnswerSchema.properties,
+  partition: Type.String(),
+})
+
+/** `queues`: those where the group was moved, if the request named none. */
+export const SubscribedAnswerSchema = Type.Object({
+  success: Type.Literal(true),
+  queue: Type.Optional(Type.String()),
+  queues: Type.Optional(Type.Array(Type.String())),
+  consumerGroup: Type.String(),
+})
+
 export const LaggingQuerySchema = Type.Object({
   minLagSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 31_536_000, default: 3600 })),
 })

@@ -65,3 +65,22 @@ export type NewKeyAnswer = Static<typeof NewKeyAnswerSchema>
 
 export const RevokedKeyAnswerSchema = Type.Object({ id: Type.String(), revoked: Type.Boolean() })
 export type RevokedKeyAnswer = Static<typeof RevokedKeyAnswerSchema>
+
+/** A request with a session cookie that changes something needs this header, with any value. */
+export const csrfHeader = 'x-rouse-csrf'
+
+export const SessionBodySchema = Type.Object({
+  key: Type.String({ minLength: 1, maxLength: 200, description: 'An API key' }),
+})
+export type SessionBody = Static<typeof SessionBodySchema>
+
+/** Who sends the request. */
+export const SessionAnswerSchema = Type.Object({
+  principal: Nullable(Type.String({ description: 'Null: not signed in' })),
+  grants: Type.Array(Type.String()),
+  keyId: Nullable(Type.String({ description: 'Null: no API key' })),
+  expiresAt: Nullable(Time),
+  isOpen: Type.Boolean({ description: 'Whether requests without credentials are served' }),
+  signInWith: Type.Array(Type.Enum(['key']), { description: 'What a session can be started with' }),
+})
+export type SessionAnswer = Static<typeof SessionAnswerSchema>

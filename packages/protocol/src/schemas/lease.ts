@@ -10,6 +10,12 @@ export const ExtendBodySchema = Type.Object({
       default: requestDefaults.extendSeconds,
     }),
   ),
+  exact: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description: 'The lease may become shorter, too. It must hold one message only',
+    }),
+  ),
 })
 export type ExtendBody = Static<typeof ExtendBodySchema>
 

@@ -1,6 +1,6 @@
-import { limits } from '../limits.ts'
+import { limits, requestDefaults } from '../limits.ts'
 import { type Static, Type } from '../typebox.ts'
-import { FailedAttemptSchema } from './dead-letters.ts'
+import { AttemptSchema } from './dead-letters.ts'
 import { Name, NameOrEmpty, Nullable, offsetFields, spanFields, Time } from './name.ts'
 
 /** The status of a message for a consumer group. `scheduled`: the message is not in the log yet, and every
@@ -30,6 +30,10 @@ export type MessageState = (typeof messageStates)[number]
 /** The words of existing clients for a status. */
 export const messageStatusAliases = { processing: 'leased', dead_letter: 'dead' } as const
 
+const errorCode = Type.Optional(
+  Type.String({ description: 'The last error; only with the states `retrying` and `dead`' }),
+)
+
 /** Only for the documentation. In a query string all values are text. */
 export const MessagesQuerySchema = Type.Object({
   queue: Name(),
@@ -43,6 +47,7 @@ export const MessagesQuerySchema = Type.Object({
   state: Type.Optional(
     Type.Enum(messageStates, { description: 'As status, where `ready` is `pending`' }),
   ),
+  errorCode,
   cursor: Type.Optional(
     Type.String({ description: 'From the last response, or `end` for new messages only' }),
   ),
@@ -66,6 +71,7 @@ export const CancelQuerySchema = Type.Object({
   state: Type.Enum(['ready', 'retrying', 'scheduled']),
   partition: Type.Optional(Name()),
   consumerGroup: Type.Optional(Name('The group whose state counts')),
+  errorCode,
   ...spanFields,
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.pageSizeMax })),
   cursor: Type.Optional(Type.String({ description: 'From the last response' })),
@@ -74,7 +80,7 @@ export const CancelQuerySchema = Type.Object({
 export type CancelQuery = Static<typeof CancelQuerySchema>
 
 export const CancelManyAnswerSchema = Type.Object({
-  matched: Type.Integer({ description: 'Messages of this step' }),
+  matched: Type.Integer({ description: 'Messages of this step; sum up the steps for a total' }),
   cancelled: Type.Integer({ description: 'The others were delivered or removed meanwhile' }),
   cursor: Nullable(Type.String({ description: 'For the next step; null at the end' })),
 })
@@ -120,7 +126,11 @@ const groupFields = {
   nextTryAt: Nullable(Time),
   errorCode: Nullable(Type.String()),
   errorMessage: Nullable(Type.String()),
-  history: Type.Array(FailedAttemptSchema),
+  result: Type.Unknown({ description: 'Of the ack; null if it had none' }),
+  completedAt: Nullable(Time),
+  progress: Type.Unknown({ description: 'The last report of a holder; null if there is none' }),
+  progressAt: Nullable(Time),
+  history: Type.Array(AttemptSchema),
 }
 
 export const MessageAnswerSchema = Type.Object({
@@ -134,16 +144,67 @@ export const MessageByIdAnswerSchema = Type.Object({
   state: Type.Enum(messageStates),
   cancelledAt: Nullable(Time),
   keptUntil: Nullable(Time),
+  unique: Nullable(
+    Type.Object(
+      {
+        key: Type.String(),
+        scope: Type.Enum(['queue', 'partition']),
+        until: Type.Union([Type.Literal('completed'), Type.Object({ windowMs: Type.Integer() })]),
+        held: Type.Boolean({
+          description: 'Whether a push with the key is a duplicate of this message now',
+        }),
+      },
+      { description: 'The unique key that it took, as long as no other message has taken it' },
+    ),
+  ),
+  priority: Type.Integer(),
+  retryLimit: Nullable(Type.Integer({ description: 'Null: that of the queue' })),
+  retryBackoffMs: Nullable(Type.Array(Type.Integer(), { description: 'Null: that of the queue' })),
+  expiresAt: Nullable(Type.String({ format: 'date-time', description: 'From its ttlMs' })),
   firstDeliveredAt: Nullable(Time),
   completedAt: Nullable(Time),
   result: Type.Unknown(),
   progress: Type.Unknown(),
-  attempts: Type.Array(
-    Type.Object({ ...FailedAttemptSchema.properties, consumerGroup: Type.String() }),
-  ),
+  attempts: Type.Array(Type.Object({ ...AttemptSchema.properties, consumerGroup: Type.String() })),
   groups: Type.Array(Type.Object(groupFields)),
 })
 export type MessageByIdAnswer = Static<typeof MessageByIdAnswerSchema>
+
+/** Only for the documentation, as above. */
+export const MessageByIdQuerySchema = Type.Object({
+  wait: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description: 'Waits until the message has ended, or the time is over',
+    }),
+  ),
+  timeout: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: limits.popTimeoutMsMax,
+      default: requestDefaults.popTimeoutMs,
+      description: 'How long to wait, in ms',
+    }),
+  ),
+  consumerGroup: Type.Optional(
+    Name('The group that must have ended it; without it, all groups that exist at the request'),
+  ),
+})
+export type MessageByIdQuery = Static<typeof MessageByIdQuerySchema>
+
+export const ProgressBodySchema = Type.Object({
+  receipt: Type.String({ description: 'The receipt of the delivered message' }),
+  progress: Type.Unknown({
+    description: `How far the consumer is: any JSON, at most ${limits.progressBytesMax} bytes`,
+  }),
+})
+export type ProgressBody = Static<typeof ProgressBodySchema>
+
+export const ProgressAnswerSchema = Type.Object({
+  id: Type.String(),
+  success: Type.Literal(true),
+})
+export type ProgressAnswer = Static<typeof ProgressAnswerSchema>
 
 export const CancelAnswerSchema = Type.Object({ cancelled: Type.Literal(true) })
 

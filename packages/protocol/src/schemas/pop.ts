@@ -49,6 +49,12 @@ const popFields = {
     }),
   ),
   leaseSeconds: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.leaseSecondsMax })),
+  leasePerMessage: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description: `Each message gets its own leaseId; one message of an ordered partition at most, and batch is at most ${limits.leasesPerMessageMax}`,
+    }),
+  ),
 }
 
 const selectorFields = {
@@ -83,7 +89,7 @@ export const PoppedMessageSchema = Type.Object({
   leaseId: Nullable(
     Type.String({
       description:
-        'The same for all messages of the pop. Null with autoAck: there is nothing to ack',
+        'The same for all messages of the pop, unless leasePerMessage is given. Null with autoAck: there is nothing to ack',
     }),
   ),
   receipt: Nullable(Type.String({ description: 'Names this delivery of this message in an ack' })),

@@ -30,6 +30,15 @@ export const QueueSchema = Type.Object({
 })
 export type Queue = Static<typeof QueueSchema>
 
+/** A queue by itself. */
+export const QueueDetailSchema = Type.Object({
+  ...QueueSchema.properties,
+  options: Type.Record(Type.String(), Type.Unknown()),
+  purging: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), { description: 'While a purge runs' }),
+  ),
+})
+
 export const QueuesAnswerSchema = Type.Object({
   queues: Type.Array(QueueSchema),
   cursor: Cursor(),

@@ -1,5 +1,5 @@
-import { type Static, Type } from '../typebox.ts'
-import { Name } from './name.ts'
+import { type Static, Type } from '../../typebox.ts'
+import { Name } from '../name.ts'
 
 export const whyCodes = [
   'database_down',
@@ -12,6 +12,8 @@ export const whyCodes = [
   'all_leased',
   'gathering',
   'retry_later',
+  'priority',
+  'expired',
   'no_consumers',
   'ready',
   'in_progress',
@@ -33,11 +35,15 @@ export const WhyAnswerSchema = Type.Object({
   queue: Type.String(),
   consumerGroup: Type.Optional(Type.String()),
   reasons: Type.Array(
-    Type.Object({
-      code: Type.Enum(whyCodes),
-      text: Type.String(),
-      consumerGroup: Type.Optional(Type.String()),
-    }),
+    Type.Object(
+      {
+        code: Type.Enum(whyCodes),
+        text: Type.String(),
+        consumerGroup: Type.Optional(Type.String()),
+        action: Type.Optional(Type.String({ description: 'The request that helps' })),
+      },
+      { additionalProperties: true },
+    ),
   ),
 })
 export type WhyAnswer = Static<typeof WhyAnswerSchema>

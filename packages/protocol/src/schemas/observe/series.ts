@@ -1,5 +1,5 @@
-import { type Static, Type } from '../typebox.ts'
-import { Name, Nullable, Time } from './name.ts'
+import { type Static, Type } from '../../typebox.ts'
+import { Name, Nullable, Time } from '../name.ts'
 
 export const SeriesQuerySchema = Type.Object({
   queue: Type.Optional(Name('Absent: all queues together')),

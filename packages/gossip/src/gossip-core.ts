@@ -62,7 +62,12 @@ export class GossipCore {
   #leaveAt: number[] | undefined
   #isFallingSilent = false
 
+  readonly #ports: GossipPorts
+  /** The last batch that was sent for the first time. */
+  #sentBatch = 0
+
   constructor(options: GossipCoreOptions, ports: GossipPorts, nowMs: number) {
+    this.#ports = ports
     const parts = makeParts(options, ports, this.#time.read(nowMs))
     this.#parts = parts
     this.#heartbeats = new Heartbeats(parts)
@@ -212,6 +217,20 @@ export class GossipCore {
       if (isForAll && present.length > 1) wire.sendTo(present, [{ type: 'hints', batches }])
       else this.#sendHintsToSome(present, parcel)
       this.#heartbeats.hurry(present, now)
+      this.#reportSent(present, batches)
+    }
+  }
+
+  #reportSent(to: readonly Member[], batches: Parcel<Member>['batches']): void {
+    const before = this.#sentBatch
+    const { onHintsSent } = this.#ports
+    for (const { number, hints } of batches) {
+      this.#sentBatch = Math.max(this.#sentBatch, number)
+      onHintsSent?.(
+        to.map(({ nodeId }) => nodeId),
+        hints,
+        number <= before,
+      )
     }
   }
 

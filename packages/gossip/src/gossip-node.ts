@@ -157,6 +157,9 @@ export class GossipNode {
         onInterestEchoed: (version) => options.onInterestEchoed?.(version),
         onPeerInterest: () => options.onPeerInterest?.(),
         onSuperseded: (incarnation) => options.onSuperseded?.(incarnation),
+        get onHintsSent() {
+          return options.onHintsSent
+        },
       },
       steadyNowMs(),
     )

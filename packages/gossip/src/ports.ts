@@ -38,6 +38,8 @@ export interface GossipPorts {
   onPeer?(peer: PeerView, state: PeerEvent): void
   /** Hints from a peer were lost. Check everything once. */
   onHintsLost?(fromNodeId: string, count: number): void
+  /** Present only while someone watches: these hints go to a peer. `isRepeat`: it got a copy before. */
+  readonly onHintsSent?: HintsSent | undefined
   /** Every peer holds this version of our interest, or a later one. The version can go down. */
   onInterestEchoed?(version: number): void
   /** A peer waits for something else than before, so `peersWait` may have another result. */
@@ -46,5 +48,11 @@ export interface GossipPorts {
    * per incarnation, never for recorded traffic. */
   onSuperseded?(incarnation: number): void
 }
+
+export type HintsSent = (
+  toNodeIds: readonly string[],
+  hints: readonly Hint[],
+  isRepeat: boolean,
+) => void
 
 export type PeerEvent = 'joined' | PeerState

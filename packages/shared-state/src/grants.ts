@@ -191,7 +191,8 @@ export class Grants {
     }
     const grantId = tryAcquire(sidecarId, group, cause)
     if (grantId !== undefined) {
-      grant(sidecarId, group.description, grantId, sourceFor(cause, sidecarId))
+      const waitedMs = now - (cause.at ?? now)
+      grant(sidecarId, group.description, grantId, sourceFor(cause, sidecarId), waitedMs)
       return
     }
     if (group.dirty === undefined) counters.dirtied += 1

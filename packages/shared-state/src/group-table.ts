@@ -8,7 +8,7 @@
 //
 // `/`, `*` and `%` inside a name are percent-encoded, so no two wait groups share a key, and keys stay
 // readable. The part before the consumer group is the selector: all groups of a selector wake together.
-import type { WaitGroup, WakeHint } from '@rouse/protocol'
+import { isCompletionGroup, type WaitGroup, type WakeHint } from '@rouse/protocol'
 import type { GroupKey, SidecarId } from './ports.ts'
 import type { SharedStateSettings } from './settings.ts'
 import { createGroup, type GroupState } from './wait-group.ts'
@@ -158,8 +158,8 @@ export class GroupIndex<G extends { readonly description: WaitGroup }> {
 
   matching(hint: WakeHint): G[] {
     const candidates = [...this.#ofQueueMatching(hint), ...this.#sharedMatching(hint)]
-    if (hint.group === undefined || hint.group === null) return candidates
-    return candidates.filter(({ description }) => description.group === hint.group)
+    const { group } = hint
+    return candidates.filter(({ description }) => concerns(group, description.group))
   }
 
   #ofQueueMatching({ queue, partition }: WakeHint): readonly G[] {
@@ -178,6 +178,12 @@ export class GroupIndex<G extends { readonly description: WaitGroup }> {
   #ofSelectors(selectors: readonly string[]): readonly G[] {
     return selectors.flatMap((selector) => [...(this.#bySelector.get(selector) ?? [])])
   }
+}
+
+/** A hint for all groups is about messages, and no waiter of a completion group gets any. */
+function concerns(hinted: string | null | undefined, group: string): boolean {
+  if (hinted === undefined || hinted === null) return !isCompletionGroup(group)
+  return isCompletionGroup(hinted) ? group.startsWith(hinted) : group === hinted
 }
 
 function addTo<G>(sets: Map<string, Set<G>>, key: string, group: G): void {

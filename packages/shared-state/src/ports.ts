@@ -20,12 +20,16 @@ export type GrantSource = WakeSource | 'request'
 export interface SharedStatePorts {
   /** Monotonic milliseconds. */
   readonly now: () => number
-  /** Gives a worker the group's lock. The worker then pops for all its waiters of the group. */
+  /**
+   * Gives a worker the group's lock. The worker then pops for all its waiters of the group. `waitedMs`: since the
+   * hint arrived.
+   */
   readonly grant: (
     sidecarId: SidecarId,
     group: WaitGroup,
     grantId: number,
     source: GrantSource,
+    waitedMs: number,
   ) => void
   /**
    * Sends a hint to the peers: there are messages, or a lane is free. Waiters of this node are expected to

@@ -7,6 +7,8 @@ export interface SharedStateSettings {
   readonly backoffMultiplier: number
   /** The poll interval while wake-ups can be trusted. */
   readonly idleIntervalMs: number
+  /** How soon the end of a message is noticed without a hint: a plain ack sends none. */
+  readonly completionIntervalMs: number
   /** How long an empty pop spares new waiters of its group their first query. */
   readonly emptyTrustedMs: number
   /** A poll verifies within this time that the pops after hints really found everything. */
@@ -42,6 +44,7 @@ export const sharedStateDefaults: SharedStateSettings = Object.freeze({
   backoffThreshold: 3,
   backoffMultiplier: 2,
   idleIntervalMs: 5_000,
+  completionIntervalMs: 1_000,
   emptyTrustedMs: 30_000,
   verifyAfterMs: 1_000,
   holdHintMs: 10,

@@ -16,7 +16,12 @@
 // The parts: wait-group.ts (a group and its lock), group-table.ts (the known groups), grants.ts (which worker
 // gets the lock), held-hints.ts (whether peers are needed), fallback-poll.ts (polls without hints),
 // poll-mode.ts (whether hints are trusted), interest.ts (what peers know).
-import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
+import {
+  type GrantOutcome,
+  isCompletionGroup,
+  type WaitGroup,
+  type WakeHint,
+} from '@rouse/protocol'
 import { FallbackPoll } from './fallback-poll.ts'
 import { Grants } from './grants.ts'
 import { GroupTable, groupKey } from './group-table.ts'
@@ -150,13 +155,13 @@ export class SharedStateManager {
   /** Messages became deliverable through this node. */
   notifyMessageAvailable(hint: WakeHint, origin: Origin): void {
     const groups = this.#wakeMatching(hint, origin, countOf(hint))
-    this.#held.announce(hint, 'available', groups, this.#ports.now())
+    this.#announce(hint, 'available', groups)
   }
 
   /** A lane was freed through this node: a waiter of its consumer group may pop from it. */
   notifyPartitionFree(hint: WakeHint, origin: Origin): void {
     const groups = this.#wakeMatching(hint, origin, undefined)
-    this.#held.announce(hint, 'free', groups, this.#ports.now())
+    this.#announce(hint, 'free', groups)
   }
 
   /**
@@ -232,13 +237,16 @@ export class SharedStateManager {
 
   /**
    * The interval between fallback polls: the group backoff while hints may not reach the group, otherwise the
-   * idle interval.
+   * idle interval. The ends of messages are polled more often, because most have no hint.
    */
   getGroupInterval(key: GroupKey): number {
     const group = this.#table.get(key)
     if (group === undefined) return this.#settings.baseIntervalMs
     const isUrgent = this.#polls.mode.mode === 'aggressive' || !group.isAdvertised
-    return isUrgent ? group.backoff.intervalMs : this.#settings.idleIntervalMs
+    const { completionIntervalMs, idleIntervalMs } = this.#settings
+    const isForEnds = isCompletionGroup(group.description.group)
+    const calmMs = isForEnds ? completionIntervalMs : idleIntervalMs
+    return isUrgent ? group.backoff.intervalMs : calmMs
   }
 
   /** When the group is due for a fallback poll. */
@@ -294,6 +302,11 @@ export class SharedStateManager {
     return Math.min(this.nextTickAt(), leavesAt(mode, this.#settings))
   }
 
+  /** Whether hints are trusted, and why not. */
+  get mode(): SharedStateStats['mode'] {
+    return this.#polls.mode
+  }
+
   getStats(): SharedStateStats {
     return buildStats({
       sidecars: this.#sidecars.size,
@@ -304,6 +317,13 @@ export class SharedStateManager {
       dueAt: (group) => this.pollDueAt(group),
       now: this.#ports.now(),
     })
+  }
+
+  /** Those who wait for the end of a message wait for different messages: every node gets their hints. */
+  #announce(hint: WakeHint, kind: 'available' | 'free', groups: readonly GroupState[]): void {
+    const { broadcast, now } = this.#ports
+    if (isCompletionGroup(hint.group ?? '')) broadcast(hint, kind, new Set())
+    else this.#held.announce(hint, kind, groups, now())
   }
 
   #wakeMatching(

@@ -7,6 +7,8 @@ export interface Grant {
   readonly grantId: number
   /** What caused the grant, for stats. */
   readonly source?: string
+  /** The time from the hint to the grant, for stats. */
+  readonly waitedMs?: number
 }
 
 export interface Coordinator {

@@ -1,4 +1,5 @@
 export type { Coordinator, Grant } from './coordinator.ts'
+export type { EndOutcome } from './ends/end-waits.ts'
 export type { Delivery, SidecarObserver } from './observer.ts'
 export type {
   AckOutcome,

@@ -10,6 +10,8 @@ export interface SidecarObserver {
   delivered(leases: readonly Lease[], delivery: Delivery): void
   /** Outcomes are in the order of the items. */
   acked(items: readonly AckItem[], outcomes: readonly AckOutcome[]): void
+  /** A rate withholds messages of this queue until this time of the database's clock. */
+  limited?(queue: string, group: string, untilMs: number, databaseTimeMs: number): void
   /** Messages were returned without charging an attempt. */
   released(leases: number): void
   /** A SQL call has ended, also if it failed. */
@@ -21,6 +23,15 @@ export interface Delivery {
   readonly databaseTimeMs: number
   /** What caused the pop: the source of the grant, or `poll` for a pop that does not wait. */
   readonly source: string
+  /** The consumer group, as stored. */
+  readonly group: string
+  /** From the hint to the grant; 0 without a hint. */
+  readonly hintMs: number
+  /** The duration of the call. */
+  readonly popMs: number
+  /** How long the pop that gets the lease had waited when the call began, and who it is. */
+  readonly waitedMs: (lease: Lease) => number
+  readonly holder: (lease: Lease) => string
   /** Whether the messages of a lease were acknowledged on delivery. */
   readonly isAutoAcked: (lease: Lease) => boolean
 }

@@ -1,13 +1,17 @@
 // The operations of a SidecarDbPool and their results.
 import type {
   AckItem,
+  AwaitedMessage,
   CommittedTransaction,
+  Extension,
   Lease,
   NewMessage,
   PopRequest,
+  ProgressReport,
   PushedMessage,
   TransactionRequest,
 } from '@rouse/storage'
+import type { EndOutcome } from './ends/end-waits.ts'
 
 /**
  * Fires when a client disconnects. An AbortSignal can be used; with thousands of waiters a lighter object is
@@ -27,6 +31,8 @@ export interface PopSpec {
   readonly partitions: number
   readonly leaseMs?: number | undefined
   readonly autoAck?: boolean | undefined
+  /** Each message gets its own lease. */
+  readonly leasePerMessage?: boolean | undefined
   readonly subscription?: PopRequest['subscription']
   readonly holder: string
 }
@@ -52,7 +58,17 @@ export type Operation =
       readonly group?: string | undefined
     }
   | { readonly kind: 'TRANSACTION'; readonly transaction: TransactionRequest }
-  | { readonly kind: 'RENEW_LEASE'; readonly leaseId: string; readonly durationMs: number }
+  | ({ readonly kind: 'RENEW_LEASE' } & Extension)
+  /** Reports how far the holder of a message is. */
+  | { readonly kind: 'PROGRESS'; readonly report: ProgressReport }
+  /** Waits until a message of the queue has ended, as POP_WAIT waits for messages. */
+  | {
+      readonly kind: 'END_WAIT'
+      readonly queue: string
+      readonly message: AwaitedMessage
+      readonly timeoutMs: number
+      readonly signal: LeaveSignal
+    }
   /** Returns the remaining messages of a lease without charging an attempt. */
   | { readonly kind: 'RELEASE'; readonly leaseId: string }
 
@@ -81,6 +97,9 @@ export interface OperationResults {
   TRANSACTION: CommittedTransaction
   /** The new expiry in ms since 1970, or null if the lease is lost. */
   RENEW_LEASE: number | null
+  /** Whether the lease still holds the message. */
+  PROGRESS: boolean
+  END_WAIT: EndOutcome
   /** Whether the lease was still held. */
   RELEASE: boolean
 }

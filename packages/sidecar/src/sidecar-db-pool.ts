@@ -1,9 +1,11 @@
 // A worker's access to PostgreSQL. Every request of the worker passes through `submit` and is executed in one
 // of a few shared SQL calls. Its promise settles exactly once.
 
+import { isCompletionGroup } from '@rouse/protocol'
 import { type AckItem, type Connections, countingQueries, popBytesMaxDefault } from '@rouse/storage'
 import { CircuitBreaker } from './circuit-breaker.ts'
 import type { Coordinator, Grant } from './coordinator.ts'
+import { EndWaits } from './ends/end-waits.ts'
 import type { SidecarObserver } from './observer.ts'
 import type { AckOutcome, Operation, OperationResults } from './operation.ts'
 import { PopScheduler, popSlots } from './pops/pop-scheduler.ts'
@@ -13,6 +15,8 @@ import { WriteOperations } from './writes/write-operations.ts'
 export interface SidecarOptions {
   readonly executor: Connections
   readonly coordinator: Coordinator
+  /** The name of the worker, unique on its node. */
+  readonly worker: string
   /** From 0 to 1, for jitter. */
   readonly random: () => number
   readonly waitersMax?: number
@@ -49,13 +53,15 @@ export const sidecarDefaults = {
 
 /**
  * The maximum number of connections in use at once: two each for pushes, acks and transactions, `popSlots`
- * for pops, and one each for renewals, releases and the probe.
+ * for pops, and one each for renewals, releases, progress, lookups of ended messages and the probe.
  */
-export const sidecarConnections = 2 * 3 + popSlots + 3
+export const sidecarConnections = 2 * 3 + popSlots + 5
 
 export class SidecarDbPool {
   readonly #breaker: CircuitBreaker
   readonly #pops: PopScheduler
+  readonly #ends: EndWaits
+  readonly #waitersMax: number
   readonly #writes: WriteOperations
   readonly #queries: Record<string, number> = {}
 
@@ -71,7 +77,10 @@ export class SidecarDbPool {
     }
     this.#breaker = new CircuitBreaker({
       executor: options.executor,
-      onRecovered: () => this.#pops.recheckAll(),
+      onRecovered: () => {
+        this.#pops.recheckAll()
+        this.#ends.recheckAll()
+      },
       random,
     })
     this.#writes = new WriteOperations({
@@ -83,15 +92,25 @@ export class SidecarDbPool {
       onUnavailable,
       observer,
     })
+    const takenAfterMs = options.takenAfterMs ?? sidecarDefaults.takenAfterMs
+    this.#waitersMax = options.waitersMax ?? sidecarDefaults.waitersMax
+    this.#ends = new EndWaits({
+      executor,
+      coordinator,
+      worker: options.worker,
+      random,
+      takenAfterMs,
+      onUnavailable,
+    })
     this.#pops = new PopScheduler({
       executor,
       coordinator,
       timeoutMs,
       random,
-      waitersMax: options.waitersMax ?? sidecarDefaults.waitersMax,
+      waitersMax: this.#waitersMax,
       durable: options.durableLeases ?? sidecarDefaults.durableLeases,
       bytesMax: options.popBytesMax ?? sidecarDefaults.popBytesMax,
-      takenAfterMs: options.takenAfterMs ?? sidecarDefaults.takenAfterMs,
+      takenAfterMs,
       nowMs: () => performance.now(),
       onBlocked: (untilMs) => coordinator.notifyBlocked(untilMs),
       // If the release fails, the lease ends when it expires.
@@ -115,18 +134,20 @@ export class SidecarDbPool {
 
   /** The primary granted a group's in-flight lock to this worker. */
   onGrant(grant: Grant): void {
-    this.#pops.onGrant(grant)
+    if (isCompletionGroup(grant.description.group)) this.#ends.onGrant(grant)
+    else this.#pops.onGrant(grant)
   }
 
   /** The primary has registered this worker. Waiters that arrived earlier are reported again. */
   registered(): void {
     this.#pops.registered()
+    this.#ends.registered()
   }
 
   stats(): SidecarStats {
     return {
-      waiting: this.#pops.waiting,
-      waitingByQueue: this.#pops.waitingByQueue(),
+      waiting: this.#waiting,
+      waitingByQueue: this.#waitingByQueue(),
       databaseUp: this.#breaker.up,
       queries: { ...this.#queries },
       batches: { ...this.#writes.batches(), pop: this.#pops.batches() },
@@ -134,9 +155,10 @@ export class SidecarDbPool {
     }
   }
 
-  /** Answers waiting pops with no messages, in slices, and finishes the calls in flight. */
+  /** Answers waiting requests with what there is, in slices, and finishes the calls in flight. */
   async drain(): Promise<void> {
     await this.#pops.drain()
+    await this.#ends.drain()
     await this.#writes.idle()
   }
 
@@ -164,13 +186,38 @@ export class SidecarDbPool {
         return this.#writes.transact(operation.transaction)
       case 'RENEW_LEASE':
         this.#refuseWhileDown()
-        return this.#writes.renew(operation.leaseId, operation.durationMs)
+        return this.#writes.renew(operation)
+      case 'PROGRESS':
+        this.#refuseWhileDown()
+        return this.#writes.progress(operation.report)
+      case 'END_WAIT':
+        if (this.#waiting >= this.#waitersMax) {
+          throw new SidecarError('overloaded', 'too many requests are waiting on this worker')
+        }
+        return this.#ends.wait(
+          operation.queue,
+          operation.message,
+          operation.timeoutMs,
+          operation.signal,
+        )
       case 'RELEASE':
         this.#refuseWhileDown()
         return this.#writes.release(operation.leaseId)
       default:
         return operation satisfies never
     }
+  }
+
+  get #waiting(): number {
+    return this.#pops.waiting + this.#ends.waiting
+  }
+
+  #waitingByQueue(): Record<string, number> {
+    const counts = this.#pops.waitingByQueue()
+    for (const [queue, count] of this.#ends.waitingByQueue()) {
+      counts[queue] = (counts[queue] ?? 0) + count
+    }
+    return counts
   }
 
   #ack(items: readonly AckItem[], group: string | undefined): Promise<AckOutcome[]> {

@@ -1,5 +1,6 @@
 export { freePort } from '@rouse/database'
 export type { Barrier } from './barrier.ts'
+export { builtNode } from './built-node.ts'
 export { containerSource } from './container-source.ts'
 export type { TestDatabase, TestDatabaseOptions } from './database.ts'
 export { testDatabase } from './database.ts'

@@ -7,6 +7,7 @@ export const hintKinds = [
   'PARTITION_FREE',
   'SCHEDULED',
   'QUEUE_CONFIG_CHANGED',
+  'KEYS_CHANGED', // API keys were created or revoked: read them
 ] as const
 
 export type HintKind = (typeof hintKinds)[number]

@@ -92,7 +92,13 @@ export class PopScheduler {
   pop(spec: PopSpec, signal: LeaveSignal | undefined): Promise<PopResponse> {
     if (this.#asking.count >= this.#options.waitersMax) return Promise.reject(overloaded())
     return new Promise<PopResponse>((resolve, reject) => {
-      const waiter = newWaiter(spec, false, answered(resolve), answered(reject))
+      const waiter = newWaiter(
+        spec,
+        false,
+        this.#options.nowMs(),
+        answered(resolve),
+        answered(reject),
+      )
       const group = this.#asking.add(waiter)
       // As with writes: a result that has already arrived wins over the deadline.
       const timer = setTimeout(() => {
@@ -116,6 +122,7 @@ export class PopScheduler {
       const waiter = newWaiter(
         spec,
         true,
+        this.#options.nowMs(),
         (response) => {
           clearTimeout(timer)
           signal.removeEventListener('abort', onGone)
@@ -186,7 +193,7 @@ export class PopScheduler {
       let left = group.waiters.size
       let run: PopRun
       do {
-        run = await this.#popInSlot(this.#waiting, group.description, grant.source ?? 'request')
+        run = await this.#popInSlot(this.#waiting, group.description, grant)
         if (run.outcome !== 'unused' || found === 0) outcome = run.outcome
         found += run.found
         left -= run.served
@@ -223,7 +230,7 @@ export class PopScheduler {
       const group = this.#asking.groupOf(description)
       if (group === undefined) break
       try {
-        const { outcome } = await this.#popInSlot(this.#asking, description, 'poll')
+        const { outcome } = await this.#popInSlot(this.#asking, description, { source: 'poll' })
         // A locked lane may have a message, so an empty answer would be wrong. The loop continues until the
         // lock is released or the pop times out.
         if (outcome === 'contended') await delay(contendedDelayMs)
@@ -235,11 +242,15 @@ export class PopScheduler {
     this.#asked.delete(key)
   }
 
-  #popInSlot(requests: WaitingRequests, description: WaitGroup, source: string): Promise<PopRun> {
+  #popInSlot(
+    requests: WaitingRequests,
+    description: WaitGroup,
+    { source = 'request', waitedMs = 0 }: Pick<Grant, 'source' | 'waitedMs'>,
+  ): Promise<PopRun> {
     const urgency = requests === this.#waiting ? 'urgent' : 'patient'
     // Pops of the same queue tend to hang together, so the semaphore limits them by queue.
     const kind = 'queue' in description.source ? description.source.queue : ''
-    return this.#slots.use(() => requests.popFor(description, source), urgency, kind)
+    return this.#slots.use(() => requests.popFor(description, source, waitedMs), urgency, kind)
   }
 
   /** The error for the client. A failed pop counts as a read, so its outcome is never reported as unknown. */
@@ -278,10 +289,11 @@ export class PopScheduler {
 function newWaiter(
   spec: PopSpec,
   waits: boolean,
+  sinceMs: number,
   resolve: (response: PopResponse) => void,
   reject: (error: SidecarError) => void,
 ): Waiter {
-  return { spec, waits, settled: false, inFlight: false, resolve, reject }
+  return { spec, waits, settled: false, inFlight: false, sinceMs, resolve, reject }
 }
 
 function overloaded(): SidecarError {

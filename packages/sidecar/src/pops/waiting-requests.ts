@@ -35,6 +35,8 @@ export interface Waiter {
   settled: boolean
   /** A pop in flight includes this waiter. */
   inFlight: boolean
+  /** When it began to wait. */
+  readonly sinceMs: number
   readonly resolve: (response: PopResponse) => void
   readonly reject: (error: SidecarError) => void
 }
@@ -134,17 +136,18 @@ export class WaitingRequests {
 
   /**
    * Pops once for the waiters of a group and settles those that get messages. Rejects if the call fails.
-   * `source`: what caused the pop, for stats.
+   * `source`, `hintMs`: what caused the pop, and how long before its grant, for stats.
    */
-  async popFor(description: WaitGroup, source = 'request'): Promise<PopRun> {
+  async popFor(description: WaitGroup, source = 'request', hintMs = 0): Promise<PopRun> {
     // Looked up by description: the group may have been removed, and created again, while no slot was free.
     const group = this.groupOf(description)
     if (group === undefined) return unused
     const { served, more } = chooseWaiters(group)
     if (served.length === 0) return unused
+    const startedMs = this.#options.nowMs()
     const result = await this.#pop(group, served)
     group.after = result.leases.at(-1)?.partitionId ?? group.after
-    this.#observe(served, result, source)
+    this.#observe(description, served, result, { source, hintMs, startedMs })
     this.#distribute(group, served, result)
     const outcome = result.status === 'paused' ? 'empty' : result.status
     const found = result.leases.reduce((sum, lease) => sum + lease.messages.length, 0)
@@ -178,21 +181,42 @@ export class WaitingRequests {
       after,
       durable,
       bytesMax,
-      demands: served.map(({ spec: { batch, partitions, leaseMs, autoAck, holder } }) => ({
-        batch,
-        partitions,
-        leaseMs,
-        autoAck,
-        holder,
-      })),
+      demands: served.map(
+        ({ spec: { batch, partitions, leaseMs, autoAck, leasePerMessage, holder } }) => ({
+          batch,
+          partitions,
+          leaseMs,
+          autoAck,
+          leasePerMessage,
+          holder,
+        }),
+      ),
     }
   }
 
-  #observe(served: readonly Waiter[], result: PopResult, source: string): void {
-    const { leases, databaseTimeMs } = result
-    if (leases.length === 0) return
-    const isAutoAcked = ({ demand }: Lease): boolean => served[demand]?.spec.autoAck === true
-    this.#options.observer?.delivered(leases, { databaseTimeMs, source, isAutoAcked })
+  #observe(
+    { source: wanted, group }: WaitGroup,
+    served: readonly Waiter[],
+    result: PopResult,
+    cause: { readonly source: string; readonly hintMs: number; readonly startedMs: number },
+  ): void {
+    const { leases, databaseTimeMs, opensAtMs } = result
+    const { observer, nowMs } = this.#options
+    if (opensAtMs !== null && 'queue' in wanted) {
+      observer?.limited?.(wanted.queue, group, opensAtMs, databaseTimeMs)
+    }
+    if (leases.length === 0 || observer === undefined) return
+    const { source, hintMs, startedMs } = cause
+    observer.delivered(leases, {
+      databaseTimeMs,
+      source,
+      group,
+      hintMs,
+      popMs: nowMs() - startedMs,
+      waitedMs: ({ demand }) => startedMs - (served[demand]?.sinceMs ?? startedMs),
+      holder: ({ demand }) => served[demand]?.spec.holder ?? '',
+      isAutoAcked: ({ demand }) => served[demand]?.spec.autoAck === true,
+    })
   }
 
   #distribute(group: WaitingGroup, served: readonly Waiter[], result: PopResult): void {
@@ -202,7 +226,9 @@ export class WaitingRequests {
       if (leases === undefined) this.#foundNothing(group, waiter, result)
       else if (!waiter.settled) this.settle(group, waiter, { ...nothing, leases })
       // The waiter left or timed out during the call. Messages acknowledged on delivery are lost with it.
-      else if (waiter.spec.autoAck !== true) this.#options.release((leases[0] as Lease).leaseId)
+      else if (waiter.spec.autoAck !== true) {
+        for (const leaseId of leaseIdsOf(leases)) this.#options.release(leaseId)
+      }
     })
   }
 
@@ -242,6 +268,11 @@ function chooseWaiters(group: WaitingGroup): { served: Waiter[]; more: boolean }
     served.push(waiter)
   }
   return { served, more: false }
+}
+
+/** One id for all, unless the waiter wanted a lease per message. */
+function leaseIdsOf(leases: readonly Lease[]): ReadonlySet<string> {
+  return new Set(leases.map(({ leaseId }) => leaseId))
 }
 
 function groupByDemand(leases: readonly Lease[]): Map<number, Lease[]> {

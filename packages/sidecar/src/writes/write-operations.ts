@@ -8,12 +8,16 @@ import {
   type CommittedTransaction,
   type Connections,
   type Executor,
+  type Extension,
   extend,
   type NewMessage,
+  type ProgressReport,
   type PushedMessage,
   push,
   release,
+  reportProgress,
   type TransactionRequest,
+  targetPartition,
   transaction,
 } from '@rouse/storage'
 import type { Coordinator } from '../coordinator.ts'
@@ -42,11 +46,6 @@ interface PushInput {
 interface AckInput {
   readonly items: readonly AckItem[]
   readonly group: string | undefined
-}
-
-interface RenewInput {
-  readonly leaseId: string
-  readonly durationMs: number
 }
 
 type WriteQueueStats = Pick<WriteQueue<unknown, unknown>, 'calls' | 'requests' | 'overdue'>
@@ -82,7 +81,8 @@ export class WriteOperations {
   readonly #pushes: WriteQueue<PushInput, PushedMessage[]>
   readonly #acks: WriteQueue<AckInput, AckOutcome[]>
   readonly #transactions: WriteQueue<TransactionRequest, CommittedTransaction>
-  readonly #renewals: WriteQueue<RenewInput, number | null>
+  readonly #renewals: WriteQueue<Extension, number | null>
+  readonly #reports: WriteQueue<ProgressReport, boolean>
   readonly #releases: WriteQueue<string, boolean>
 
   constructor(options: WriteOperationsOptions) {
@@ -107,6 +107,11 @@ export class WriteOperations {
       targetsOf: ({ leaseId }) => [targetOfLease(leaseId)],
       call: (inputs, executor) => this.#renew(inputs, executor),
     })
+    this.#reports = this.#queue({
+      slots: 1,
+      targetsOf: ({ partitionId }) => [targetOfLease(partitionId)],
+      call: (inputs, executor) => reportProgress(executor, inputs),
+    })
     this.#releases = this.#queue({
       slots: 1,
       targetsOf: (leaseId) => [targetOfLease(leaseId)],
@@ -119,15 +124,21 @@ export class WriteOperations {
   }
 
   ack(items: readonly AckItem[], group: string | undefined): Promise<AckOutcome[]> {
-    return this.#acks.submit({ items, group }, { count: items.length, bytes: 0 })
+    let bytes = 0
+    for (const { result } of items) bytes += result?.length ?? 0
+    return this.#acks.submit({ items, group }, { count: items.length, bytes })
   }
 
   transact(request: TransactionRequest): Promise<CommittedTransaction> {
     return this.#transactions.submit(request)
   }
 
-  renew(leaseId: string, durationMs: number): Promise<number | null> {
-    return this.#renewals.submit({ leaseId, durationMs })
+  renew({ leaseId, durationMs, exact }: Extension): Promise<number | null> {
+    return this.#renewals.submit({ leaseId, durationMs, exact })
+  }
+
+  progress(report: ProgressReport): Promise<boolean> {
+    return this.#reports.submit(report, { count: 1, bytes: report.progress.length })
   }
 
   release(leaseId: string): Promise<boolean> {
@@ -152,6 +163,7 @@ export class WriteOperations {
       ack: this.#acks,
       transaction: this.#transactions,
       renew: this.#renewals,
+      progress: this.#reports,
       release: this.#releases,
     })
   }
@@ -162,6 +174,7 @@ export class WriteOperations {
       this.#acks.idle(),
       this.#transactions.idle(),
       this.#renewals.idle(),
+      this.#reports.idle(),
       this.#releases.idle(),
     ])
   }
@@ -248,7 +261,7 @@ export class WriteOperations {
     observer.pushed(pushes, result.pushed)
   }
 
-  #renew(inputs: readonly RenewInput[], executor: Executor): Promise<(number | null)[]> {
+  #renew(inputs: readonly Extension[], executor: Executor): Promise<(number | null)[]> {
     return extend(executor, inputs)
   }
 
@@ -281,8 +294,8 @@ function splitResults<T>(
   })
 }
 
-function targetOfPush({ queue, partition }: NewMessage): WriteTarget {
-  return { queue, name: partition ?? '' }
+function targetOfPush(item: NewMessage): WriteTarget {
+  return { queue: item.queue, name: targetPartition(item) ?? '' }
 }
 
 /**

@@ -39,6 +39,7 @@ test('a worker with very many waiters releases the grant so that other workers g
   const sidecar = new SidecarDbPool({
     executor: { query, use: (work) => work({ query }) },
     coordinator,
+    worker: '1',
     random: () => 0.5,
   })
   coordinator.requestGrant = () => {}

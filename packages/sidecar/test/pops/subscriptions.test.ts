@@ -10,6 +10,7 @@ function newSubscriber(): Waiter {
     waits: true,
     settled: false,
     inFlight: false,
+    sinceMs: 0,
     resolve: () => {},
     reject: () => {},
   }

@@ -22,6 +22,7 @@ export async function startSidecar(
   const sidecar = new SidecarDbPool({
     executor: poolExecutor(database.pool),
     coordinator,
+    worker: '1',
     random: () => 0.5,
     ...options,
   })

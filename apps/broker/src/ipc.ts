@@ -1,16 +1,20 @@
 // The messages between a primary and its workers. All messages of one tick are sent together.
 //
 //   worker → primary   ready · waiting · requestGrant · taken · release · available · free · configured ·
-//                      scheduled · pollDue · blocked · hintsLost · outcomeUnknown · workerStats · askStats ·
-//                      askSeries · askKeys · keysUsed · limitUse
+//                      scheduled · pollDue · blocked · expires · hintsLost · outcomeUnknown · workerStats · askStats ·
+//                      askSeries · askKeys · keysUsed · limitUse · askIssuer · queueChanged · watchEvents · askEvents ·
+//                      askTraces
 //   primary → worker   grant · hintsWanted · configured · drain · reloadTls · stats · metrics · series · keys ·
-//                      limitUse
+//                      limitUse · issuer · events · pastEvents · traces
 import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 import type { Grant, SidecarStats } from '@rouse/sidecar'
 import type { KeyTable } from '@rouse/storage'
+import type { JSONWebKeySet } from 'jose'
 import type { LimitUse } from './auth/rate-limits.ts'
+import type { NodeEvent, PastEvents, QueueChange } from './observe/events/node-event.ts'
 import type { NodeMetrics } from './observe/node-activity.ts'
 import type { SeriesRequest, SeriesValues } from './observe/series/series-store.ts'
+import type { NodeTraces, TraceRequest } from './observe/why/trace-record.ts'
 import type { Counted } from './observe/worker-observer.ts'
 
 export type WorkerMessage =
@@ -39,6 +43,8 @@ export type WorkerMessage =
   | { readonly type: 'pollDue' }
   /** A rate withholds messages until this time of the database's clock. */
   | { readonly type: 'blocked'; readonly untilMs: number }
+  /** A lease was shortened: it expires at this time of the database's clock. */
+  | { readonly type: 'expires'; readonly atMs: number }
   /** The channel was full and hints were dropped: any queue may have messages. */
   | { readonly type: 'hintsLost' }
   /** A connection was lost before the database answered. The write may be committed now, later or never. */
@@ -51,6 +57,19 @@ export type WorkerMessage =
   | { readonly type: 'keysUsed'; readonly ids: readonly string[] }
   /** What this worker has admitted for keys with limits. */
   | { readonly type: 'limitUse'; readonly uses: readonly LimitUse[] }
+  /** Someone changed a queue through this worker. */
+  | {
+      readonly type: 'queueChanged'
+      readonly queue: string
+      readonly change: QueueChange
+      readonly by: string
+    }
+  /** Whether this worker has streams of events, and whether any of them wants wake-ups. */
+  | { readonly type: 'watchEvents'; readonly events: boolean; readonly wakes: boolean }
+  | { readonly type: 'askTraces'; readonly id: number; readonly request: TraceRequest }
+  | { readonly type: 'askEvents'; readonly id: number; readonly sinceMs: number }
+  /** Asks for the keys of the OIDC issuer. `isUnknownKey`: a token names one that is not among them. */
+  | { readonly type: 'askIssuer'; readonly id: number; readonly isUnknownKey: boolean }
 
 /** A time by the database's clock, or a delay from now. */
 export type Due = { readonly atMs: number } | { readonly inMs: number }
@@ -65,6 +84,8 @@ export interface WorkerStats extends SidecarStats {
     readonly max: number
   }
   readonly requests: number
+  /** Exported spans, and those that were dropped. */
+  readonly spans: { readonly exported: number; readonly dropped: number }
   readonly queriesPerSecond: Readonly<Record<string, number>>
 }
 
@@ -96,6 +117,8 @@ export type PrimaryMessage =
     }
   /** What another worker of the node has admitted. */
   | { readonly type: 'limitUse'; readonly workerId: number; readonly uses: readonly LimitUse[] }
+  /** The keys of the OIDC issuer; undefined if they could not be read yet. `id`: the request that this answers. */
+  | { readonly type: 'issuer'; readonly keys: JSONWebKeySet | undefined; readonly id?: number }
   | {
       readonly type: 'stats'
       readonly id: number
@@ -103,6 +126,9 @@ export type PrimaryMessage =
     }
   | { readonly type: 'metrics'; readonly id: number; readonly metrics: NodeMetrics }
   | { readonly type: 'series'; readonly id: number; readonly series: SeriesValues }
+  | { readonly type: 'traces'; readonly id: number; readonly traces: NodeTraces }
+  | { readonly type: 'events'; readonly events: readonly NodeEvent[] }
+  | { readonly type: 'pastEvents'; readonly id: number; readonly past: PastEvents }
 
 /** One direction of a channel. */
 export interface Outbox<Message> {

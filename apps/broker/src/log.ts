@@ -1,21 +1,27 @@
 import type { PoolLimit } from '@rouse/database'
-import { type Logger, pino } from 'pino'
+import { type Logger, type LoggerOptions, pino } from 'pino'
+import { readableLine } from './readable-log.ts'
 
 export type { Logger } from 'pino'
 
-/** Logs JSON lines to standard output, never a body, a payload or a secret. */
+/** Logs to standard output, never a body, a payload or a secret. `auto`: text on a terminal, JSON otherwise. */
 export function createLogger(options: {
   readonly level: string
   readonly node: string
   readonly process: string
+  readonly format?: 'auto' | 'json' | 'text'
 }): Logger {
-  return pino({
+  const { format = 'json' } = options
+  const isText = format === 'text' || (format === 'auto' && process.stdout.isTTY)
+  const settings = {
     level: options.level,
     base: { node: options.node, process: options.process, pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
     serializers: { err: loggedError },
-  })
+  } satisfies LoggerOptions
+  if (!isText) return pino(settings)
+  return pino(settings, { write: (line: string) => void process.stdout.write(readableLine(line)) })
 }
 
 const loggedFields = [

@@ -5,6 +5,7 @@ import { type ConfigRequest, describeConfig, loadConfig } from './config/config.
 import { ConfigError } from './config/config-error.ts'
 
 const request = loadOrExit()
+if (request.hasSecretFlag) process.title = 'rouse-broker'
 if (request.checkOnly) process.stdout.write(`${describeConfig(request.config)}\n`)
 else if (cluster.isPrimary) {
   // Each process loads only what it needs: the primary does not load Fastify.

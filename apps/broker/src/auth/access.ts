@@ -3,47 +3,108 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import { isLoopback } from '@rouse/gossip'
 import { RouseError } from '@rouse/protocol'
+import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import { createHostCheck } from './allowed-hosts.ts'
 import type { ClientCertificates } from './client-certificates.ts'
 import type { KeyRing } from './key-ring.ts'
+import { IssuerTokens } from './oidc/issuer-tokens.ts'
 import { anonymous, type Principal } from './principal.ts'
+import { requireCsrfHeader, sessionMs, sessionOf } from './session.ts'
 
 export interface Access {
-  /** The principal of a request with these headers, on this connection. Throws if it has no valid credential. */
-  authenticate(headers: IncomingHttpHeaders, socket: Socket): Principal
+  /**
+   * The principal of a request with these headers, on this connection. Throws or rejects if it has no valid credential.
+   * Only a token that was not seen before takes time. `isChange`: the request changes something, so a session needs
+   * the header against forged requests.
+   */
+  authenticate(
+    headers: IncomingHttpHeaders,
+    socket: Socket,
+    isChange?: boolean,
+  ): Principal | Promise<Principal>
+  /** Whether requests without credentials are served. */
+  isOpen(): boolean
+  /** Throws if the request comes from a page of another web site. */
+  refuseCrossSite(headers: IncomingHttpHeaders): void
+  /** Starts a session for the holder of a key. Throws if the key is not valid. */
+  signIn(key: string): SignedIn
 }
 
-type Settings = Pick<Config, 'host' | 'insecure' | 'advertiseUrl' | 'allowedHosts'>
+export interface SignedIn {
+  readonly principal: Principal
+  /** The text of the cookie. */
+  readonly session: string
+  readonly expiresAtMs: number
+}
 
-/** `certificates` is undefined if clients cannot have certificates. */
+type Settings = Pick<Config, 'host' | 'insecure' | 'advertiseUrl' | 'allowedHosts' | 'corsOrigins'>
+
+/** Without `certificates`, clients cannot have certificates; without `tokens`, no tokens of an issuer. */
 export function createAccess(
   config: Settings,
   ring: KeyRing,
+  clock: Clock,
   certificates?: ClientCertificates,
+  tokens?: IssuerTokens,
 ): Access {
   const isOnLoopback = isLoopback(config.host)
   const isAllowedHost = createHostCheck(config)
+  const origins = new Set(config.corsOrigins)
 
   /** Whether requests without credentials are served. */
   function isOpen(): boolean {
-    return config.insecure || (isOnLoopback && !ring.hasKeys && certificates === undefined)
+    if (config.insecure) return true
+    return isOnLoopback && !ring.hasKeys && certificates === undefined && tokens === undefined
+  }
+
+  /** Browsers set this header, and pages cannot change it. */
+  function refuseCrossSite(headers: IncomingHttpHeaders): void {
+    if (headers['sec-fetch-site'] !== 'cross-site' || origins.has(headers.origin ?? '')) return
+    throw new RouseError('forbidden', 'requests from pages of other web sites are refused')
+  }
+
+  /** The principal of the session cookie. An old cookie does not keep anyone out of an open node. */
+  function sessionPrincipal(headers: IncomingHttpHeaders, isChange: boolean) {
+    const text = ring.hasKeys ? sessionOf(headers) : undefined
+    if (text === undefined) return undefined
+    try {
+      const { principal } = ring.findSession(text)
+      if (isChange) requireCsrfHeader(headers)
+      return principal
+    } catch (error) {
+      if (isOpen() && error instanceof RouseError && error.code === 'unauthenticated') {
+        return undefined
+      }
+      throw error
+    }
   }
 
   return {
-    authenticate(headers, socket) {
+    isOpen,
+    refuseCrossSite,
+    signIn(key) {
+      const principal = ring.find(key)
+      const { keyId = '' } = principal
+      const expiresAtMs = Math.floor(Math.min(clock.wallMs() + sessionMs, ring.endOf(keyId)))
+      const session = ring.signSession({ keyId, expiresAtMs })
+      if (session === undefined) throw new RouseError('database_unavailable')
+      return { principal, session, expiresAtMs }
+    },
+    authenticate(headers, socket, isChange = false) {
       const { authorization, host } = headers
-      // Browsers set this header, and pages cannot change it.
-      if (headers['sec-fetch-site'] === 'cross-site') {
-        throw new RouseError('forbidden', 'requests from pages of other web sites are refused')
-      }
+      refuseCrossSite(headers)
       const credential = authorization === undefined ? undefined : bearerOf(authorization)
       if (credential?.startsWith('rouse_') === true && ring.hasKeys) return ring.find(credential)
       const node =
         credential?.startsWith('rousenode_') === true ? ring.findNode(credential) : undefined
       if (node !== undefined) return node
-      const client = authorization === undefined ? certificates?.find(socket) : undefined
-      if (client !== undefined) return client
+      if (credential !== undefined && tokens !== undefined && IssuerTokens.isToken(credential))
+        return tokens.find(credential)
+      if (authorization === undefined) {
+        const client = sessionPrincipal(headers, isChange) ?? certificates?.find(socket)
+        if (client !== undefined) return client
+      }
       // Other credentials may be for a proxy in front of this node.
       if (!isOpen()) throw unauthenticated(authorization)
       if (isAllowedHost(host)) return anonymous
@@ -65,6 +126,6 @@ function unauthenticated(header: string | undefined): RouseError {
   const detail =
     header === undefined
       ? 'this node needs a credential'
-      : 'the Authorization header has no API key of this cluster'
+      : 'the Authorization header has no credential of this cluster'
   return new RouseError('unauthenticated', `${detail}: send "Authorization: Bearer <API key>"`)
 }

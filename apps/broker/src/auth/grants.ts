@@ -78,14 +78,33 @@ export interface VisibleQueues {
 
 export class Grants {
   readonly #byVerb = new Map<Verb, VerbGrants>()
+  readonly #list: readonly Grant[]
 
   constructor(grants: readonly Grant[]) {
+    this.#list = grants
     for (const grant of grants) this.#add(grant)
+  }
+
+  /** The grants as text, as `parseGrant` reads them. */
+  get texts(): string[] {
+    return this.#list.map(({ verb, pattern, group }) => {
+      if (verb === 'admin') return verb
+      return `${verb}:${pattern}${group === undefined ? '' : `@${group}`}`
+    })
   }
 
   /** Whether the verb is allowed on this queue. `group` is the consumer group of a pop. */
   covers(verb: Verb, queue: string, group?: string): boolean {
     return this.#byVerb.get(verb)?.covers(queue, group) ?? false
+  }
+
+  /** Whether the verb is allowed on this queue, for at least one consumer group. */
+  coversSome(verb: Verb, queue: string): boolean {
+    const own = this.#byVerb.get(verb)
+    if (own === undefined) return false
+    return (
+      own.covers(queue, undefined) || own.grouped.some(({ pattern }) => matches(pattern, queue))
+    )
   }
 
   /** Whether the verb is allowed on every queue, for every group. */

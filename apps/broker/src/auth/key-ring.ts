@@ -10,6 +10,7 @@ import type { Clock } from '../clock.ts'
 import { apiKeyHash, apiKeyId, apiKeyLength } from './api-key.ts'
 import { Grants, parseGrant } from './grants.ts'
 import { type Principal, peerNode } from './principal.ts'
+import { isSignedBy, type KeySession, readSession, signSession } from './session.ts'
 
 /** A copy of this age is not old: the primary has missed at most two reads. */
 const freshMs = 15_000
@@ -71,6 +72,38 @@ export class KeyRing {
     throw new RouseError('unauthenticated', 'the API key is not valid: unknown, expired or revoked')
   }
 
+  /** A session for the holder of a key, which `find` has found before; undefined if the key has just ended. */
+  signSession(session: KeySession): string | undefined {
+    const known = this.#keys.get(session.keyId)
+    if (known === undefined || this.#nodeSecret.length === 0) return undefined
+    return signSession(session, { nodeSecret: this.#nodeSecret, keyHash: known.hash })
+  }
+
+  /** The principal of a session. Throws if the session or its key has ended, or if that cannot be known. */
+  findSession(text: string): { readonly principal: Principal; readonly expiresAtMs: number } {
+    const ageMs = this.#clock.nowMs() - this.#readAtMs
+    const session = readSession(text)
+    const known = session === undefined ? undefined : this.#keys.get(session.keyId)
+    if (session !== undefined && known !== undefined && this.#nodeSecret.length > 0) {
+      const secrets = { nodeSecret: this.#nodeSecret, keyHash: known.hash }
+      const expiresAtMs = Math.min(session.expiresAtMs, known.expiresAtMs)
+      if (isSignedBy(session, secrets) && expiresAtMs > this.#clock.wallMs()) {
+        if (ageMs > validMsMax) throw new RouseError('database_unavailable')
+        this.#used.add(known.id)
+        return { principal: known.principal, expiresAtMs }
+      }
+    }
+    if (ageMs > freshMs && session !== undefined && known === undefined) {
+      throw new RouseError('database_unavailable')
+    }
+    throw new RouseError('unauthenticated', 'the session has ended: sign in again')
+  }
+
+  /** When a key ends; infinity if it does not, or is not known. */
+  endOf(keyId: string): number {
+    return this.#keys.get(keyId)?.expiresAtMs ?? Number.POSITIVE_INFINITY
+  }
+
   get keyIds(): ReadonlySet<string> {
     return new Set(this.#keys.keys())
   }
@@ -117,14 +150,14 @@ class KnownKey {
   readonly principal: Principal
   readonly expiresAtMs: number
   readonly #key: LiveKey
-  readonly #hash: Buffer
+  readonly hash: Buffer
   /** The key itself, once it was shown: comparing it costs a tenth of hashing it. */
   #shown: Buffer | undefined
 
   constructor(key: LiveKey) {
     this.#key = key
     this.id = key.id
-    this.#hash = Buffer.from(key.hash, 'hex')
+    this.hash = Buffer.from(key.hash, 'hex')
     this.expiresAtMs = key.expiresAtMs ?? Number.POSITIVE_INFINITY
     const grants = new Grants(key.grants.flatMap(readGrant))
     const limits = Object.keys(key.limits).length === 0 ? undefined : key.limits
@@ -138,7 +171,7 @@ class KnownKey {
       scratch.write(key, 'latin1')
       return timingSafeEqual(scratch, this.#shown)
     }
-    if (!timingSafeEqual(apiKeyHash(key), this.#hash)) return false
+    if (!timingSafeEqual(apiKeyHash(key), this.hash)) return false
     this.#shown = Buffer.from(key, 'latin1')
     return true
   }

@@ -7,6 +7,8 @@ export interface Principal {
   readonly grants: Grants
   /** The id of the API key; undefined if the request has none. */
   readonly keyId?: string | undefined
+  /** When the credential ends, in milliseconds since 1970; undefined if it is an API key, or does not end. */
+  readonly endsAtMs?: number | undefined
   /** Undefined: none. */
   readonly limits?: KeyLimits | undefined
 }

@@ -72,6 +72,12 @@ export async function askPeers<Answer>(
   return { answers, unreachable }
 }
 
+/** The nodes that can be asked, and where. `own`: this node's `/stats`. */
+export function reachablePeers(own: NodeStats): Map<string, string> {
+  const peers = peersOf(own).filter((peer) => peer.state !== 'left' && !isGone(peer))
+  return new Map(peers.flatMap(({ id, url }): [string, string][] => (url ? [[id, url]] : [])))
+}
+
 /** A node that has not written its row for this long is not live. It writes every 10 s. */
 const liveMsMax = 25_000
 

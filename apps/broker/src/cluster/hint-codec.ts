@@ -4,20 +4,32 @@
 //
 //   q/orders                    waiters for a queue, or for one partition of it
 //   namespace/shop/task/mail    waiters for a namespace and a task; `*` stands for any
+//   end/orders                  those who wait for the end of a message of a queue
 
 import type { Hint as GossipHint, OutgoingHint } from '@rouse/gossip'
-import type { WaitGroup, WakeHint } from '@rouse/protocol'
+import { completionGroup, isCompletionGroup, type WaitGroup, type WakeHint } from '@rouse/protocol'
 import { sharedSelector } from '@rouse/shared-state'
 
 /** The kinds of queue hints: messages are available, a lane is free, the options have changed. */
 export type QueueHintKind = 'MESSAGE_AVAILABLE' | 'PARTITION_FREE' | 'QUEUE_CONFIG_CHANGED'
 
 /** The interest key of a wait group. */
-export function interestKey({ source }: WaitGroup): string {
+export function interestKey({ source, group }: WaitGroup): string {
+  if ('queue' in source && isCompletionGroup(group)) return endKey(source.queue)
   return 'queue' in source ? queueKey(source.queue) : sharedSelector(source.namespace, source.task)
 }
 
-export function toGossip(kind: QueueHintKind, hint: WakeHint): OutgoingHint {
+/** What peers know about a wait group. The completion groups of all workers are one. */
+export function interestOf(one: WaitGroup): { readonly scope: string; readonly group: string } {
+  const group = isCompletionGroup(one.group) ? completionGroup : one.group
+  return { scope: interestKey(one), group }
+}
+
+/**
+ * With `isOneFirst`, one peer gets the hint before the others. A hint about the end of messages is for all peers
+ * that wait for one: they wait for different messages.
+ */
+export function toGossip(kind: QueueHintKind, hint: WakeHint, isOneFirst = false): OutgoingHint {
   const { queue, partition, group, namespace, task, count } = hint
   return {
     kind,
@@ -28,6 +40,7 @@ export function toGossip(kind: QueueHintKind, hint: WakeHint): OutgoingHint {
     // Nodes also cache options of queues without local waiters, so this hint goes to every node.
     keys: kind === 'QUEUE_CONFIG_CHANGED' ? undefined : keysOf(hint),
     group: group ?? undefined,
+    spread: isOneFirst && !isCompletionGroup(group ?? '') ? 'one' : 'all',
   }
 }
 
@@ -42,7 +55,8 @@ export function fromGossip({ kind, scope, part, count, labels = [] }: GossipHint
 
 /** Undefined if the hint may wake any waiter. */
 export function keysOf(hint: WakeHint): string[] | undefined {
-  const { queue, namespace, task } = hint
+  const { queue, namespace, task, group } = hint
+  if (isCompletionGroup(group ?? '')) return [endKey(queue)]
   if (!hasPlace(hint)) return undefined
   const keys = [queueKey(queue)]
   // A pop for a namespace gets no messages of queues without a namespace.
@@ -54,6 +68,10 @@ export function keysOf(hint: WakeHint): string[] | undefined {
 
 function hasPlace({ namespace, task }: WakeHint): boolean {
   return namespace !== undefined && task !== undefined
+}
+
+function endKey(queue: string): string {
+  return `end/${queue}`
 }
 
 function queueKey(queue: string): string {

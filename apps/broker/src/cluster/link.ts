@@ -4,7 +4,6 @@
 import {
   type Hint as GossipHint,
   GossipNode,
-  type GossipStats,
   type PeerEvent,
   type PeerView,
   presets,
@@ -20,9 +19,12 @@ import type { Logger } from '../log.ts'
 import { version } from '../version.ts'
 import { CopiedDatabase } from './copied-database.ts'
 import { DifferingDefaults } from './differing-defaults.ts'
-import { fromGossip, interestKey, keysOf, type QueueHintKind, toGossip } from './hint-codec.ts'
+import { fromGossip, interestOf, keysOf, type QueueHintKind, toGossip } from './hint-codec.ts'
+import { LinkEvents, type WatchedEvents } from './link-events.ts'
+import type { ClusterStats } from './link-stats.ts'
 import { createNodeRegistry, type NodeRegistry } from './node-registry.ts'
 import { OwnGroups } from './own-groups.ts'
+import { mergePeers } from './peer-stats.ts'
 import { SilentPeers } from './silent-peers.ts'
 
 /** The part of the SharedStateHost that the link calls. */
@@ -54,27 +56,11 @@ export interface ClusterLinkOptions {
   readonly host: LinkedHost
   /** `expect`: something is due at this time of the database's clock. */
   readonly timers: { expect(dueAtMs: number): void }
+  readonly events: WatchedEvents
+  /** API keys have changed on another node. */
+  readonly keys: { readAgain(): void }
   /** Another process uses our node id and started later. */
   readonly onSuperseded: (by: SeenNode) => void
-}
-
-/** A peer that the node registry or gossip knows, with the fields of both. */
-export type PeerStats = Partial<Omit<PeerView, 'nodeId' | 'state'>> & {
-  readonly id: string
-  readonly state: PeerView['state'] | 'unheard'
-  readonly url: string | null
-  readonly version: string | null
-  /** Time since the peer last wrote its row in the database. */
-  readonly wroteAgoMs: number | null
-}
-
-export interface ClusterStats {
-  readonly url: string | null
-  readonly version: string
-  /** Null unless this database is a copy that was not adopted. */
-  readonly copy_of: Original | null
-  readonly peers: readonly PeerStats[]
-  readonly gossip: GossipStats & { readonly address: string }
 }
 
 const watchMs = 500
@@ -92,6 +78,7 @@ export class ClusterLink {
   readonly #ownGroups = new OwnGroups()
   readonly #defaults: DifferingDefaults
   readonly #copied: CopiedDatabase
+  readonly #events: LinkEvents
   #registry: NodeRegistry | undefined
   #address = ''
   #httpUrl: string | null = null
@@ -101,8 +88,10 @@ export class ClusterLink {
   #unknownRounds = unknownRoundsMax
 
   constructor(options: ClusterLinkOptions) {
-    const { config, identity, log, host } = options
+    const { config, identity, log, host, events } = options
     this.#options = options
+    const linkEvents = new LinkEvents(events, config.nodeId)
+    this.#events = linkEvents
     this.#defaults = new DifferingDefaults(config.queueDefaults, log)
     this.#copied = new CopiedDatabase(log)
     this.#gossip = new GossipNode({
@@ -114,10 +103,17 @@ export class ClusterLink {
       secrets: wordsOf(config.gossipSecret ?? ''),
       peers: config.gossipPeers,
       preset: { ...presets[config.gossipPreset], askMs: config.popWaitLocalFirstMs * askShare },
-      onHint: (hint, _, settle) => this.#heard(hint, settle),
+      onHint: (hint, from, settle) => {
+        this.#events.received(hint, from)
+        this.#heard(hint, settle)
+      },
+      get onHintsSent() {
+        return linkEvents.onHintsSent
+      },
       onPeer: (peer, event) => this.#peerChanged(peer, event),
       onHintsLost: (from, count) => {
         log.debug({ from, count }, 'hints were lost')
+        this.#events.lost(from, count)
         host.heardEverything()
       },
       onContact: () => host.peerMet(),
@@ -163,14 +159,15 @@ export class ClusterLink {
   }
 
   /** For each consumer group one peer with waiters gets the hint first, and the others if that peer does not
-   * take the messages. `served`: consumer groups whose waiters on this node take them. */
+   * take the messages. `served`: consumer groups whose waiters on this node take them. A hint about the end of
+   * messages is for all peers that wait for one. */
   broadcast(
     hint: WakeHint,
     kind: keyof typeof gossipKinds,
     { served }: { readonly served?: ReadonlySet<string> } = {},
   ): void {
-    const spread = this.#options.config.popWaitLocalFirstMs > 0 ? 'one' : 'all'
-    this.#gossip.hint({ ...toGossip(gossipKinds[kind], hint), spread, served })
+    const isOneFirst = this.#options.config.popWaitLocalFirstMs > 0
+    this.#gossip.hint({ ...toGossip(gossipKinds[kind], hint, isOneFirst), served })
   }
 
   /** Whether any other node waits for messages, as far as this node knows. */
@@ -196,6 +193,11 @@ export class ClusterLink {
     this.#gossip.hint({ kind: 'SCHEDULED', scope: queue, count: 1, value: dueAtMs })
   }
 
+  /** An announcement that is lost costs time: every node reads the keys every five seconds. */
+  tellKeysChanged(): void {
+    this.#gossip.hint({ kind: 'KEYS_CHANGED', scope: '', count: 1 })
+  }
+
   /** Waiters often arrive together, so peers are notified once for all changes of one tick. */
   interestChanged(version: number): void {
     // Without living peers there is no confirmation to wait for.
@@ -211,20 +213,11 @@ export class ClusterLink {
   }
 
   stats(): ClusterStats {
-    const heard = this.#gossip.peers()
-    const listed = this.#registry?.others() ?? []
-    const ids = new Set([...listed.map(({ id }) => id), ...heard.map(({ nodeId }) => nodeId)])
     return {
       url: this.#httpUrl,
       version,
       copy_of: this.#copied.original ?? null,
-      peers: [...ids].sort().map((id) => {
-        const node = listed.find((one) => one.id === id)
-        const { nodeId: _, ...peer } = heard.find((one) => one.nodeId === id) ?? { nodeId: id }
-        const listing = { url: node?.httpUrl ?? null, version: node?.version ?? null }
-        const wroteAgoMs = node === undefined ? null : Math.round(node.silentMs)
-        return { id, state: 'unheard', ...listing, wroteAgoMs, ...peer }
-      }),
+      peers: mergePeers(this.#registry?.others() ?? [], this.#gossip.peers()),
       gossip: { address: this.#address, ...this.#gossip.stats() },
     }
   }
@@ -234,7 +227,7 @@ export class ClusterLink {
     this.#interestIsDue = false
     const { version, groups } = this.#options.host.interests()
     this.#ownGroups.replace(groups)
-    const entries = groups.map((one) => ({ scope: interestKey(one), group: one.group }))
+    const entries = groups.map(interestOf)
     this.#gossip.setInterest({ version, entries })
   }
 
@@ -261,13 +254,16 @@ export class ClusterLink {
   }
 
   #heard(hint: GossipHint, settle: (() => void) | undefined): void {
-    const { host, timers, log } = this.#options
+    const { host, timers, keys, log } = this.#options
     switch (hint.kind) {
       case 'EVERYTHING':
         return host.heardEverything()
       case 'QUEUE_CONFIG_CHANGED':
         log.debug({ queue: hint.scope, version: hint.value }, 'queue options changed')
         return host.heardConfigured(fromGossip(hint))
+      case 'KEYS_CHANGED':
+        log.debug('API keys changed on another node')
+        return keys.readAgain()
       case 'SCHEDULED':
         return hint.value === undefined ? undefined : timers.expect(hint.value)
       case 'MESSAGE_AVAILABLE':
@@ -303,6 +299,7 @@ export class ClusterLink {
   #peerChanged(peer: PeerView, event: PeerEvent): void {
     const { log, host } = this.#options
     log.info({ peer: peer.nodeId, address: peer.address, event }, 'peer changed state')
+    this.#events.peerChanged(peer.nodeId, event)
     if (event === 'joined') this.#registry?.rewrite()
     host.peersChanged()
     if (mayHaveMissed.has(event)) host.heardEverything()

@@ -14,7 +14,7 @@ export interface QueueActivity {
   readonly rates: ReadonlyMap<string, QueueRate>
 }
 
-interface NodeStats {
+export interface NodeStats {
   readonly waiting: { readonly by_queue?: WaitingByQueue }
   /** Absent on nodes of earlier releases. */
   readonly queue_rates?: readonly QueueRate[]
@@ -36,11 +36,7 @@ export function createQueueActivity({
 
   async function read(): Promise<QueueActivity> {
     const { nodes } = await clusterStats(await stats(), askingAs(nodeAuthorization))
-    const answers = nodes as readonly NodeStats[]
-    return {
-      waiting: sumByName(answers.map(({ waiting }) => waiting.by_queue ?? {})),
-      rates: sumRates(answers.flatMap(({ queue_rates: rates = [] }) => rates)),
-    }
+    return activityOf(nodes as readonly NodeStats[])
   }
 
   return () => {
@@ -50,6 +46,13 @@ export function createQueueActivity({
     last = { atMs: nowMs, activity }
     activity.catch(() => (last = undefined))
     return activity
+  }
+}
+
+export function activityOf(nodes: readonly NodeStats[]): QueueActivity {
+  return {
+    waiting: sumByName(nodes.map(({ waiting }) => waiting.by_queue ?? {})),
+    rates: sumRates(nodes.flatMap(({ queue_rates: rates = [] }) => rates)),
   }
 }
 
@@ -65,17 +68,37 @@ function sumRates(rates: readonly QueueRate[]): Map<string, QueueRate> {
   const sums = new Map<string, QueueRate>()
   for (const rate of rates) {
     const { queue } = rate
-    const { pushedPerSecond, completedPerSecond } = sums.get(queue) ?? noRate
-    sums.set(queue, {
-      queue,
-      pushedPerSecond: tenths(pushedPerSecond + rate.pushedPerSecond),
-      completedPerSecond: tenths(completedPerSecond + rate.completedPerSecond),
-    })
+    sums.set(queue, { queue, ...addRates(sums.get(queue) ?? noRate, rate) })
   }
   return sums
 }
 
-export const noRate = { pushedPerSecond: 0, completedPerSecond: 0 } as const
+export type Rate = Omit<QueueRate, 'queue'>
+
+/** Nodes of earlier releases report fewer fields. */
+export function addRates(a: Rate, b: Partial<Rate>): Rate {
+  const { lastSecond = noRate.lastSecond } = b
+  return {
+    pushedPerSecond: tenths(a.pushedPerSecond + (b.pushedPerSecond ?? 0)),
+    deliveredPerSecond: tenths(a.deliveredPerSecond + (b.deliveredPerSecond ?? 0)),
+    completedPerSecond: tenths(a.completedPerSecond + (b.completedPerSecond ?? 0)),
+    failedPerSecond: tenths(a.failedPerSecond + (b.failedPerSecond ?? 0)),
+    lastSecond: {
+      pushed: a.lastSecond.pushed + lastSecond.pushed,
+      delivered: a.lastSecond.delivered + lastSecond.delivered,
+      completed: a.lastSecond.completed + lastSecond.completed,
+      failed: a.lastSecond.failed + lastSecond.failed,
+    },
+  }
+}
+
+export const noRate: Rate = {
+  pushedPerSecond: 0,
+  deliveredPerSecond: 0,
+  completedPerSecond: 0,
+  failedPerSecond: 0,
+  lastSecond: { pushed: 0, delivered: 0, completed: 0, failed: 0 },
+}
 
 function tenths(rate: number): number {
   return Math.round(rate * 10) / 10

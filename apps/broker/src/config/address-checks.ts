@@ -5,14 +5,18 @@ import { parseAddress } from '@rouse/gossip'
 import type { Config } from './config.ts'
 import { ConfigError } from './config-error.ts'
 
-type Addresses = Pick<Config, 'host' | 'gossipHost' | 'gossipAdvertise' | 'advertiseUrl'>
+type Addresses = Pick<
+  Config,
+  'host' | 'gossipHost' | 'gossipAdvertise' | 'advertiseUrl' | 'basePath'
+>
 
 export function checkAddresses(config: Addresses): void {
-  const { host, gossipHost, gossipAdvertise, advertiseUrl } = config
+  const { host, gossipHost, gossipAdvertise, advertiseUrl, basePath } = config
   checkHost('ROUSE_HOST', host)
   checkHost('ROUSE_GOSSIP_HOST', gossipHost)
   if (gossipAdvertise !== undefined) checkAdvertised(gossipAdvertise)
   if (advertiseUrl !== undefined) checkUrl(advertiseUrl)
+  if (basePath !== undefined) checkBasePath(basePath)
 }
 
 /** Labels separated by dots. The last label is not only digits: that refuses a mistyped IP address. */
@@ -36,6 +40,12 @@ function checkUrl(url: string): void {
   if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return
   const problem = 'must be a URL that begins with http:// or https://'
   throw new ConfigError('ROUSE_ADVERTISE_URL', `${problem}: ${JSON.stringify(url)}`)
+}
+
+function checkBasePath(path: string): void {
+  if (/^(\/[A-Za-z0-9._~-]+)+$/.test(path)) return
+  const problem = 'must begin with / and not end with it, such as /rouse'
+  throw new ConfigError('ROUSE_BASE_PATH', `${problem}: ${JSON.stringify(path)}`)
 }
 
 /** The URL for peers. A server that listens on all interfaces is advertised by its host name. */

@@ -6,7 +6,9 @@ import { hostname } from 'node:os'
 import { parseConnectionTarget } from '@rouse/database'
 import { checkAdvertise, checkNodeId, checkPeers, checkSecrets } from '@rouse/gossip'
 import { apiKeyId } from '../auth/api-key.ts'
+import { isTrustedUrl } from '../auth/oidc/issuer-url.ts'
 import { readEncryptionKeys } from '../encryption/payload-cipher.ts'
+import { checkOrigins } from '../http/cors.ts'
 import { checkAddresses } from './address-checks.ts'
 import { ConfigError } from './config-error.ts'
 import { leastConnections } from './connections.ts'
@@ -29,6 +31,8 @@ export interface ConfigRequest {
   readonly config: Config
   /** Print the configuration and exit. */
   readonly checkOnly: boolean
+  /** Whether a flag holds a secret, which everyone on the machine could read in the arguments of the process. */
+  readonly hasSecretFlag: boolean
 }
 
 export interface ConfigSources {
@@ -47,7 +51,7 @@ const all: Readonly<Record<string, Setting<unknown>>> = {
 }
 
 /** Secrets that only the primary uses. */
-const primaryOnly: readonly string[] = ['gossipSecret', 'initialAdminKey']
+const primaryOnly: readonly string[] = ['gossipSecret', 'initialAdminKey', 'migrateUrl']
 
 export function loadConfig(sources: Partial<ConfigSources> = {}): ConfigRequest {
   const env = sources.env ?? process.env
@@ -67,7 +71,10 @@ export function loadConfig(sources: Partial<ConfigSources> = {}): ConfigRequest 
     checkAddresses(config)
     checkGossip(config)
   }
-  return { config, checkOnly: flags.checkOnly }
+  const hasSecretFlag = Object.values(all).some(
+    ({ env: name, secret }) => secret && flags.values.has(flagName(name)),
+  )
+  return { config, checkOnly: flags.checkOnly, hasSecretFlag }
 }
 
 /** The output of `--check-config`: environment names, with secrets masked. */
@@ -78,6 +85,20 @@ export function describeConfig(config: Config): string {
     .filter(([key]) => values[key] !== undefined)
     .map(([key, setting]) => [setting.env, setting.secret ? mask(values[key]) : values[key]])
   return JSON.stringify(Object.fromEntries(lines), null, 2)
+}
+
+/** Every setting: its flag, its name in the environment and its default, for help. */
+export function describeSettings(): { flag: string; env: string; fallback: string | undefined }[] {
+  return Object.values(all).map(({ env, fallback }: Setting<unknown>) => ({
+    flag: `--${flagName(env)}`,
+    env,
+    fallback: shownDefault(fallback),
+  }))
+}
+
+function shownDefault(value: unknown): string | undefined {
+  if (value === undefined || (Array.isArray(value) && value.length === 0)) return undefined
+  return Array.isArray(value) ? value.join(',') : JSON.stringify(value).replaceAll('"', '')
 }
 
 /** A Kubernetes service named rouse sets `ROUSE_PORT=tcp://10.0.0.1:4600`, which is not a setting. */
@@ -126,12 +147,15 @@ function complete(values: Record<string, unknown>, primaryPid: number): Config {
   }
   checkTarget('ROUSE_DATABASE_URL', databaseUrl)
   if (typeof values.listenUrl === 'string') checkTarget('ROUSE_LISTEN_URL', values.listenUrl)
+  if (typeof values.migrateUrl === 'string') checkTarget('ROUSE_MIGRATE_URL', values.migrateUrl)
   if (Number(values.popWaitMaxIntervalMs) < Number(values.popWaitBaseIntervalMs)) {
     throw new ConfigError('POP_WAIT_MAX_INTERVAL_MS', 'is less than POP_WAIT_BASE_INTERVAL_MS')
   }
   checkConnections(values)
   checkEncryption(values)
   checkInitialKey(values)
+  checkIssuer(values)
+  checkOrigins(values.corsOrigins as readonly string[])
   const queueDefaults: Record<string, unknown> = {}
   for (const name of Object.keys(queueDefaultSettings)) {
     const value = values[defaultKey(name)]
@@ -209,6 +233,19 @@ function checkInitialKey({ initialAdminKey }: Record<string, unknown>): void {
   if (typeof initialAdminKey !== 'string' || apiKeyId(initialAdminKey) !== undefined) return
   const problem = 'is not an API key; "rouse keys generate" prints one'
   throw new ConfigError('ROUSE_INITIAL_ADMIN_KEY', problem)
+}
+
+function checkIssuer({ oidcIssuer, oidcAudience }: Record<string, unknown>): void {
+  if (oidcIssuer === undefined && oidcAudience === undefined) return
+  if (oidcIssuer === undefined || oidcAudience === undefined) {
+    const missing = oidcIssuer === undefined ? 'ROUSE_OIDC_ISSUER' : 'ROUSE_OIDC_AUDIENCE'
+    throw new ConfigError(missing, 'is not set, but ROUSE_OIDC_ISSUER and its audience go together')
+  }
+  if (isTrustedUrl(oidcIssuer)) return
+  throw new ConfigError(
+    'ROUSE_OIDC_ISSUER',
+    'must be a URL that begins with https://, or with http:// and a loopback address',
+  )
 }
 
 /** `--name value`, `--name=value`, `--check-config`. */

@@ -33,10 +33,14 @@ export function nodeConnections(config: Wanted, serverMax?: number): NodeConnect
 
 /** Only the primary reads max_connections from the server, so it passes the result to its workers. */
 export function workerEnvironment(
-  { poolMax }: Wanted,
+  { poolMax, migrateUrl }: Wanted & Pick<Config, 'migrateUrl'>,
   { node }: NodeConnections,
 ): Record<string, string> {
-  return poolMax === undefined ? { ROUSE_CONNECTIONS_MAX: String(node) } : {}
+  return {
+    ...(poolMax === undefined ? { ROUSE_CONNECTIONS_MAX: String(node) } : {}),
+    // Workers never need the login that owns the schema. Empty means not set.
+    ...(migrateUrl === undefined ? {} : { ROUSE_MIGRATE_URL: '' }),
+  }
 }
 
 export function leastConnections(workers: number): number {

@@ -26,6 +26,8 @@ export const settings = {
   databaseUrl: text('ROUSE_DATABASE_URL', undefined, { secret: true }),
   /** Direct PostgreSQL address for LISTEN, if databaseUrl goes through a pooler. Default: databaseUrl. */
   listenUrl: text('ROUSE_LISTEN_URL', undefined, { secret: true }),
+  /** The login that owns the schema, for migrations only. Default: databaseUrl. */
+  migrateUrl: text('ROUSE_MIGRATE_URL', undefined, { secret: true }),
   /**
    * One to three comma-separated keys of 32 bytes, in base64 or hex. The first encrypts, all of them decrypt.
    */
@@ -34,14 +36,21 @@ export const settings = {
   insecure: flag('ROUSE_INSECURE'),
   /** An API key that is stored at the start, with all grants, if there has never been a key. */
   initialAdminKey: text('ROUSE_INITIAL_ADMIN_KEY', undefined, { secret: true }),
+  /** Accepts access tokens (JWT) of this OIDC issuer, if they are for this audience. */
+  oidcIssuer: text('ROUSE_OIDC_ISSUER', undefined),
+  oidcAudience: text('ROUSE_OIDC_AUDIENCE', undefined),
   /** Further names of the node, which requests without credentials may have in their Host header. */
   allowedHosts: list('ROUSE_ALLOWED_HOSTS'),
+  /** Origins whose pages may use the API from a browser. */
+  corsOrigins: list('ROUSE_CORS_ORIGINS'),
   /** Files in PEM format: the certificate with its chain, its key, and the CA of clients with certificates. */
   tlsCert: text('ROUSE_TLS_CERT', undefined),
   tlsKey: text('ROUSE_TLS_KEY', undefined),
   tlsClientCa: text('ROUSE_TLS_CLIENT_CA', undefined),
   /** A JSON file: the grants of each name in client certificates. */
   tlsClientGrants: text('ROUSE_TLS_CLIENT_GRANTS', undefined),
+  /** A prefix of every path, if a proxy in front does not remove it: `/rouse`. Paths without it work, too. */
+  basePath: text<string | undefined>('ROUSE_BASE_PATH', undefined),
   host: text('ROUSE_HOST', '127.0.0.1'),
   port: integer('ROUSE_PORT', 4600, { min: 0, max: 65_535 }),
   workers: integer('ROUSE_WORKERS', Math.max(2, availableParallelism()), { min: 1, max: 256 }),
@@ -123,6 +132,12 @@ export const settings = {
     'silent',
   ]),
 
+  /** `auto`: text on a terminal, JSON otherwise. */
+  logFormat: choice('ROUSE_LOG_FORMAT', 'auto', ['auto', 'json', 'text']),
+  /** Where spans are sent, as OTLP over HTTP in JSON. */
+  otlpUrl: text<string | undefined>('ROUSE_OTLP_URL', undefined),
+  /** Messages that take longer are recorded for `why`. */
+  whySlowMs: integer('ROUSE_WHY_SLOW_MS', 1_000, { min: 1, max: hourMs }),
   /** How many queues have metrics of their own; the others are added up. */
   metricsQueuesMax: integer('ROUSE_METRICS_QUEUES_MAX', 100, { min: 0, max: 1_000 }),
 

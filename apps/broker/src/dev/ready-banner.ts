@@ -16,6 +16,7 @@ export function readyBanner({
     `Rouse is ready: ${url}`,
     ...nodes.map((node) => `  ${node.id.padEnd(12)} ${node.url}`),
     `  PostgreSQL   ${postgresUrl}`,
+    `  dashboard    ${url}/dashboard/`,
     `  stats        ${url}/stats?scope=cluster`,
     `  logs         ${join(dataDir, 'node-*.log')}`,
     '',

@@ -11,13 +11,15 @@ const waitingMax = 1_000
 
 export interface AdminLimits {
   readonly timeoutMs: number
+  /** Shared with routes that read only for a part of their time. */
+  readonly reads: ReadSlots
   /** Called if a write may have been committed without a hint. */
   readonly onOutcomeUnknown: () => void
 }
 
 /** Limits all routes that are registered after this call, in `app` and in its plugins. */
 export function limitAdminCalls(app: FastifyInstance, limits: AdminLimits): void {
-  const limitRead = createReadLimit(limits)
+  const limitRead = createReadLimit(limits.reads)
   const limitWrite = createWriteLimit(limits)
   app.addHook('onRoute', (route) => {
     const isRead = ['GET', 'HEAD'].includes(String(route.method))
@@ -27,16 +29,10 @@ export function limitAdminCalls(app: FastifyInstance, limits: AdminLimits): void
 
 type Limit = (handler: RouteHandlerMethod) => RouteHandlerMethod
 
-function createReadLimit({ timeoutMs }: AdminLimits): Limit {
-  const slots = new ReadSlots(timeoutMs)
+function createReadLimit(slots: ReadSlots): Limit {
   return (handler) =>
-    async function (request, reply) {
-      await slots.enter()
-      try {
-        return await handler.call(this, request, reply)
-      } finally {
-        slots.leave()
-      }
+    function (request, reply) {
+      return slots.use(async () => handler.call(this, request, reply))
     }
 }
 
@@ -65,7 +61,7 @@ function createWriteLimit({ timeoutMs, onOutcomeUnknown }: AdminLimits): Limit {
     }
 }
 
-class ReadSlots {
+export class ReadSlots {
   readonly #timeoutMs: number
   readonly #waiting = new Set<() => void>()
   #busy = 0
@@ -75,7 +71,16 @@ class ReadSlots {
   }
 
   /** First come, first served. Rejects if too many callers wait already or this one has waited too long. */
-  async enter(): Promise<void> {
+  async use<Result>(read: () => Promise<Result>): Promise<Result> {
+    await this.#enter()
+    try {
+      return await read()
+    } finally {
+      this.#leave()
+    }
+  }
+
+  async #enter(): Promise<void> {
     if (this.#busy < readsMax) {
       this.#busy += 1
       return
@@ -95,7 +100,7 @@ class ReadSlots {
   }
 
   /** Passes the slot to the caller that has waited longest. */
-  leave(): void {
+  #leave(): void {
     const [next] = this.#waiting
     if (next === undefined) {
       this.#busy -= 1

@@ -3,7 +3,7 @@
 import {
   type Endpoint,
   endpoints,
-  type Needs,
+  type Need,
   requestDefaults,
   type Target,
   type Verb,
@@ -16,11 +16,10 @@ import type { OpenPolls } from '../auth/open-polls.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { RateLimits } from '../auth/rate-limits.ts'
 
-type Need = Exclude<Needs, 'nothing'>[number]
 type Check = (request: FastifyRequest) => void
 
 export interface Guards {
-  readonly access: Access
+  readonly access: Pick<Access, 'authenticate'>
   readonly openPolls: OpenPolls
   readonly rateLimits: RateLimits
 }
@@ -41,15 +40,24 @@ export function enforceGrants(
     const [late, early] = split(needs, (need) => isInBody(need, hasBody))
     const checks = early.map(checkOf)
     const isPoll = needs.some(isPollNeed)
+    // A pop leases messages, whatever its method.
+    const isChange = hasBody || isPoll
+    const enter = (principal: Principal, request: FastifyRequest, reply: FastifyReply) => {
+      request.principal = principal
+      if (principal.limits !== undefined)
+        admit(rateLimits, principal, request, isPoll ? reply : undefined)
+      for (const check of checks) check(request)
+      if (isPoll) openPolls.add(request, reply)
+    }
     route.onRequest = [
       (request, reply, done) => {
         try {
-          const principal = access.authenticate(request.headers, request.raw.socket)
-          request.principal = principal
-          if (principal.limits !== undefined)
-            admit(rateLimits, principal, request, isPoll ? reply : undefined)
-          for (const check of checks) check(request)
-          if (isPoll && principal.keyId !== undefined) openPolls.add(request, reply)
+          const principal = access.authenticate(request.headers, request.raw.socket, isChange)
+          if (principal instanceof Promise) {
+            principal.then((found) => enter(found, request, reply)).then(() => done(), done)
+            return
+          }
+          enter(principal, request, reply)
           done()
         } catch (error) {
           done(error as Error)
@@ -82,9 +90,32 @@ function admit(
 ): void {
   if (keyId === undefined || limits === undefined) return
   rateLimits.admit(keyId, limits, Number(request.headers['content-length'] ?? 0))
-  if (poll === undefined) return
+  if (poll !== undefined) limitPoll(rateLimits, keyId, limits, poll)
+}
+
+function limitPoll(
+  rateLimits: RateLimits,
+  keyId: string,
+  limits: NonNullable<Principal['limits']>,
+  poll: FastifyReply,
+): void {
   rateLimits.openPop(keyId, limits)
   poll.raw.once('close', () => rateLimits.popClosed(keyId))
+}
+
+/**
+ * For a request that waits, but whose route does not always: it counts as a waiting pop of its key, and ends with
+ * the key.
+ */
+export function admitPoll(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { openPolls, rateLimits }: Pick<Guards, 'openPolls' | 'rateLimits'>,
+): void {
+  const { keyId, limits } = request.principal
+  if (keyId === undefined) return
+  if (limits !== undefined) limitPoll(rateLimits, keyId, limits, reply)
+  openPolls.add(request, reply)
 }
 
 function split<Item>(items: readonly Item[], isFirst: (item: Item) => boolean): [Item[], Item[]] {
@@ -108,12 +139,19 @@ function isInBody(need: Need, hasBody: boolean): boolean {
   return hasBody && isPollNeed(need)
 }
 
-function checkOf({ verb, target }: Need): Check {
+function checkOf({ verb, target, orRedacted }: Need): Check {
   const read = readers[target]
   return (request) => {
     const { grants } = request.principal
     if (grants.coversAll(verb)) return
-    read(request, verb, grants)
+    try {
+      read(request, verb, grants)
+    } catch (error) {
+      if (orRedacted === undefined) throw error
+      if (grants.coversAll(orRedacted)) return
+      // The error names the weaker grant: it is enough for a response.
+      read(request, orRedacted, grants)
+    }
   }
 }
 

@@ -80,8 +80,11 @@ function refused(
 
 function factsOf(
   code: ErrorCode,
-  { leases, oldestLeaseAgeMs }: Readonly<Record<string, unknown>>,
-): Readonly<Record<string, number>> | undefined {
+  { leases, oldestLeaseAgeMs, key, id }: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, number | string>> | undefined {
+  if (code === 'unique_conflict' && typeof key === 'string') {
+    return { key, ...(typeof id === 'string' && { id }) }
+  }
   if (code !== 'consumer_transaction_open') return undefined
   return { leases: Number(leases), oldestLeaseAgeMs: Number(oldestLeaseAgeMs) }
 }

@@ -2,13 +2,13 @@
 //
 // JavaScript cannot represent 12345678901234567890 or 1e999, but a payload with such a number must be
 // delivered with all its digits. The body is parsed normally, so that validation sees numbers. In addition,
-// members with the user's own JSON (payload, headers, data) keep their source text if it contains such a
+// members with the user's own JSON (payload, headers, data, result, progress) keep their source text if it contains such a
 // number. The text is stored under a symbol on the object that contains the member. A client cannot forge
 // this text, because JSON cannot express a symbol.
 import { isUtf8 } from 'node:buffer'
 import { RouseError } from '@rouse/protocol'
 
-const exactNames = new Set(['payload', 'headers', 'data'])
+const exactNames = new Set(['payload', 'headers', 'data', 'result', 'progress'])
 
 /** Matches every number that may lose digits, and some others: 16 digits, or a three-digit exponent. */
 const mayLoseDigits = /\d{16}|[\d.]{17}|\d[eE][+-]?\d{3}/

@@ -10,10 +10,12 @@ import type { BrokerContext } from '../worker/context.ts'
 import { methodsByPath } from './allowed-methods.ts'
 import { auditActions, refusalOf } from './audit.ts'
 import { enforceGrants } from './authorization.ts'
+import { allowOrigins } from './cors.ts'
 import { toRouseError } from './errors.ts'
 import { parseJsonBody } from './json-body.ts'
 import { applyRequestSchemas } from './request-schemas.ts'
 import type { TlsOptions } from './tls.ts'
+import { closeUnusedConnections } from './unused-connections.ts'
 import { createFaultFinder } from './validation-errors.ts'
 
 const requestTimeoutMs = 60_000
@@ -42,6 +44,7 @@ export function createServer(context: BrokerContext, tls?: TlsOptions): FastifyI
     genReqId: newRequestId,
     // With a smaller limit, a name that is too long would be reported as an unknown route, not as invalid.
     routerOptions: { maxParamLength: config.headersMaxBytes },
+    ...(config.basePath === undefined ? {} : { rewriteUrl: withoutPrefix(config.basePath) }),
     ...(tls === undefined ? { http } : { https: { ...http, ...tls } }),
     ajv: {
       customOptions: {
@@ -57,6 +60,7 @@ export function createServer(context: BrokerContext, tls?: TlsOptions): FastifyI
       void sendProblem(context, request, reply, error)
     },
   })
+  closeUnusedConnections(app)
   parseBodies(app, context)
   const methods = methodsByPath(app)
   app.setErrorHandler((error, request, reply) =>
@@ -76,6 +80,7 @@ export function createServer(context: BrokerContext, tls?: TlsOptions): FastifyI
     context.counts.requests += 1
     done(encodingFault(request.url))
   })
+  allowOrigins(app, config.corsOrigins)
   app.addHook('onSend', (request, reply, payload, done) => {
     chargeBytes(context, request, payload)
     reply.header('x-request-id', request.id)
@@ -87,6 +92,16 @@ export function createServer(context: BrokerContext, tls?: TlsOptions): FastifyI
   auditActions(app, context)
   registerRoutes(app, context)
   return app
+}
+
+/** The path without the prefix of ROUSE_BASE_PATH, which a proxy in front may have left. */
+function withoutPrefix(prefix: string): (request: IncomingMessage) => string {
+  return ({ url = '/' }) => {
+    if (!url.startsWith(prefix)) return url
+    const rest = url.slice(prefix.length)
+    if (rest === '' || rest.startsWith('?')) return `/${rest}`
+    return rest.startsWith('/') ? rest : url
+  }
 }
 
 function parseBodies(app: FastifyInstance, context: BrokerContext): void {

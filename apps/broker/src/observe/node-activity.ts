@@ -13,12 +13,24 @@ import {
   type QueueCounts,
 } from './queue-counters.ts'
 import { SeriesStore } from './series/series-store.ts'
+import { TraceStore } from './why/trace-store.ts'
 import { type Counted, type Measured, measured } from './worker-observer.ts'
 
+/** Means of the last ten seconds, and the counts of the last second that is over. */
 export interface QueueRate {
   readonly queue: string
   readonly pushedPerSecond: number
+  readonly deliveredPerSecond: number
   readonly completedPerSecond: number
+  readonly failedPerSecond: number
+  readonly lastSecond: LastSecond
+}
+
+export interface LastSecond {
+  readonly pushed: number
+  readonly delivered: number
+  readonly completed: number
+  readonly failed: number
 }
 
 /** What the primary knows for `/metrics`, beside `/stats`. */
@@ -39,6 +51,7 @@ export interface NodeMetrics {
 
 interface WorkerTotals {
   requests: number
+  spans: { exported: number; dropped: number }
   queries: Record<string, number>
   batches: Record<string, { calls: number; requests: number }>
 }
@@ -64,6 +77,7 @@ export class NodeActivity {
   readonly #named: NamedQueues
   readonly #counts: Counts = noCounts()
   readonly series: SeriesStore
+  readonly traces = new TraceStore()
   readonly histograms = new Histograms(measured)
   #releasedLeases = 0
   #expiredLeases = 0
@@ -80,8 +94,9 @@ export class NodeActivity {
   }
 
   /** What a worker counted since its last report. */
-  add({ queues, histograms, releasedLeases }: Counted): void {
+  add({ queues, histograms, releasedLeases, traces }: Counted): void {
     this.#addQueues(queues)
+    if (traces.length > 0) this.traces.add(traces)
     this.histograms.add(histograms)
     this.#releasedLeases += releasedLeases
   }
@@ -147,10 +162,10 @@ export class NodeActivity {
     const nowMs = this.#nowMs()
     const rates: QueueRate[] = []
     for (const [queue, activity] of this.#queues) {
-      const pushedPerSecond = activity.pushed.perSecond(nowMs)
-      const completedPerSecond = activity.completed.perSecond(nowMs)
-      if (pushedPerSecond + completedPerSecond > 0) {
-        rates.push({ queue, pushedPerSecond, completedPerSecond })
+      const rate = { queue, ...activity.rate(nowMs) }
+      const { pushedPerSecond, deliveredPerSecond, completedPerSecond, failedPerSecond } = rate
+      if (pushedPerSecond + deliveredPerSecond + completedPerSecond + failedPerSecond > 0) {
+        rates.push(rate)
       }
     }
     return rates
@@ -158,14 +173,18 @@ export class NodeActivity {
 }
 
 function noTotals(): WorkerTotals {
-  return { requests: 0, queries: {}, batches: {} }
+  return { requests: 0, spans: { exported: 0, dropped: 0 }, queries: {}, batches: {} }
 }
 
 function addTotals(
   sums: WorkerTotals,
-  { requests, queries, batches }: Pick<WorkerStats, keyof WorkerTotals>,
+  { requests, spans, queries, batches }: Pick<WorkerStats, keyof WorkerTotals>,
 ): void {
   sums.requests += requests
+  sums.spans = {
+    exported: sums.spans.exported + spans.exported,
+    dropped: sums.spans.dropped + spans.dropped,
+  }
   for (const [name, count] of Object.entries(queries)) {
     sums.queries[name] = (sums.queries[name] ?? 0) + count
   }
@@ -177,12 +196,31 @@ function addTotals(
 }
 
 class QueueActivity {
-  readonly pushed = new RateWindow('pushed')
-  readonly completed = new RateWindow('completed')
+  readonly #pushed = new RateWindow('pushed')
+  readonly #delivered = new RateWindow('delivered')
+  readonly #completed = new RateWindow('completed')
+  readonly #failed = new RateWindow('failed', 'retried', 'buried')
 
   add(counts: Readonly<Counts>, nowMs: number): void {
-    this.pushed.add(counts, nowMs)
-    this.completed.add(counts, nowMs)
+    this.#pushed.add(counts, nowMs)
+    this.#delivered.add(counts, nowMs)
+    this.#completed.add(counts, nowMs)
+    this.#failed.add(counts, nowMs)
+  }
+
+  rate(nowMs: number): Omit<QueueRate, 'queue'> {
+    return {
+      pushedPerSecond: this.#pushed.perSecond(nowMs),
+      deliveredPerSecond: this.#delivered.perSecond(nowMs),
+      completedPerSecond: this.#completed.perSecond(nowMs),
+      failedPerSecond: this.#failed.perSecond(nowMs),
+      lastSecond: {
+        pushed: this.#pushed.lastSecond(nowMs),
+        delivered: this.#delivered.lastSecond(nowMs),
+        completed: this.#completed.lastSecond(nowMs),
+        failed: this.#failed.lastSecond(nowMs),
+      },
+    }
   }
 }
 
@@ -193,17 +231,19 @@ const completeMs = 250
 
 /** The mean over the last ten seconds whose reports have come, from counts by second. */
 export class RateWindow {
-  readonly #field: CountedField
+  readonly #fields: readonly CountedField[]
   /** By second, modulo their number: those of the window, the current one, and the one before it. */
   readonly #counts: number[] = Array.from({ length: windowSeconds + 2 }, () => 0)
   #second = 0
 
-  constructor(field: CountedField) {
-    this.#field = field
+  /** Counts these fields together. */
+  constructor(...fields: readonly CountedField[]) {
+    this.#fields = fields
   }
 
   add(counts: Readonly<Counts>, nowMs: number): void {
-    const count = countOf(counts, this.#field)
+    let count = 0
+    for (const field of this.#fields) count += countOf(counts, field)
     if (count === 0) return
     const second = Math.floor((nowMs - reportedLateMs) / 1_000)
     this.#moveTo(second)
@@ -211,11 +251,21 @@ export class RateWindow {
   }
 
   perSecond(nowMs: number): number {
-    const last = Math.floor((nowMs - completeMs) / 1_000) - 1
-    this.#moveTo(last)
+    const last = this.#last(nowMs)
     let sum = 0
     for (let ago = 0; ago < windowSeconds; ago += 1) sum += this.#at(last - ago)
     return Math.round((sum * 10) / windowSeconds) / 10
+  }
+
+  /** The count of the last second whose reports have come. */
+  lastSecond(nowMs: number): number {
+    return this.#at(this.#last(nowMs))
+  }
+
+  #last(nowMs: number): number {
+    const last = Math.floor((nowMs - completeMs) / 1_000) - 1
+    this.#moveTo(last)
+    return last
   }
 
   #moveTo(second: number): void {

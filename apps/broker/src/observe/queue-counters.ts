@@ -88,6 +88,11 @@ export class QueueCounters implements Pick<SidecarObserver, 'pushed' | 'delivere
     }
   }
 
+  /** The queue of a partition, if this worker has seen it. */
+  queueOf(partitionId: string): string | undefined {
+    return this.#partitions.queueOf(partitionId)
+  }
+
   /** The counts since the last call. */
   take(): QueueCounts[] {
     const taken = [...this.#queues]
@@ -138,7 +143,12 @@ export class QueueCounters implements Pick<SidecarObserver, 'pushed' | 'delivere
   }
 }
 
-const pushedAs = { queued: 'pushed', scheduled: 'scheduled', duplicate: 'duplicates' } as const
+const pushedAs = {
+  queued: 'pushed',
+  scheduled: 'scheduled',
+  duplicate: 'duplicates',
+  replaced: 'duplicates',
+} as const
 const endedAs = {
   completed: 'completed',
   failed: 'failed',

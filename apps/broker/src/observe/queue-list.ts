@@ -8,12 +8,16 @@ export interface ListedQueue {
   readonly figures: QueueFigures
   /** The part of the response that does not change with the activity of the queue. */
   readonly json: string
+  /** The whole response for a queue without activity, once it was needed. */
+  idle?: string
 }
 
 /** By name. */
 export interface QueueSnapshot {
   readonly queues: readonly ListedQueue[]
   readonly atMs: number
+  /** These are the queues of one page, not all. */
+  readonly isPage?: boolean
 }
 
 export interface QueueListOptions {

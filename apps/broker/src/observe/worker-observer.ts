@@ -4,6 +4,8 @@ import type { AckItem, Lease, NewMessage, PushedMessage } from '@rouse/storage'
 import { DeliveredLeases } from './delivered-leases.ts'
 import { durationBoundsMs, Histograms, sizeBounds, type TakenHistogram } from './histogram.ts'
 import { QueueCounters, type QueueCounts } from './queue-counters.ts'
+import type { TraceRecord } from './why/trace-record.ts'
+import { TraceRecorder, type TraceRecorderOptions } from './why/trace-recorder.ts'
 
 /** What the histograms of a node measure. Durations are in milliseconds, sizes in messages. */
 export const measured = {
@@ -22,6 +24,7 @@ export type Measured = keyof typeof measured
 
 /** What was counted since the last report. */
 export interface Counted {
+  readonly traces: readonly TraceRecord[]
   readonly queues: readonly QueueCounts[]
   readonly releasedLeases: number
   readonly histograms: readonly TakenHistogram<Measured>[]
@@ -32,10 +35,12 @@ export class WorkerObserver implements SidecarObserver {
   readonly #leases = new DeliveredLeases()
   readonly queues = new QueueCounters(this.#leases)
   readonly histograms = new Histograms(measured)
+  readonly traces: TraceRecorder
   #releasedLeases = 0
 
-  constructor(nowMs: () => number) {
-    this.#nowMs = nowMs
+  constructor(options: TraceRecorderOptions) {
+    this.#nowMs = options.nowMs
+    this.traces = new TraceRecorder(options)
   }
 
   pushed(items: readonly NewMessage[], results: readonly PushedMessage[]): void {
@@ -46,6 +51,7 @@ export class WorkerObserver implements SidecarObserver {
 
   delivered(leases: readonly Lease[], delivery: Delivery): void {
     this.queues.delivered(leases, delivery)
+    this.traces.delivered(leases, delivery)
     const nowMs = this.#nowMs()
     let messages = 0
     for (const lease of leases) {
@@ -63,6 +69,7 @@ export class WorkerObserver implements SidecarObserver {
   acked(items: readonly AckItem[], outcomes: readonly AckOutcome[]): void {
     if (items.length === 0) return
     this.queues.acked(items, outcomes)
+    this.traces.acked(items, outcomes)
     this.histograms.record('batch', 'ack', items.length)
     const nowMs = this.#nowMs()
     for (const [i, { accepted }] of outcomes.entries()) {
@@ -72,6 +79,10 @@ export class WorkerObserver implements SidecarObserver {
       const messages = message === undefined ? lease.messages : 1
       this.histograms.record('processing', '', nowMs - lease.atMs, messages)
     }
+  }
+
+  limited(...limit: Parameters<TraceRecorder['limited']>): void {
+    this.traces.limited(...limit)
   }
 
   released(leases: number): void {
@@ -85,6 +96,7 @@ export class WorkerObserver implements SidecarObserver {
   take(): Counted {
     const releasedLeases = this.#releasedLeases
     this.#releasedLeases = 0
-    return { queues: this.queues.take(), releasedLeases, histograms: this.histograms.take() }
+    const [queues, histograms] = [this.queues.take(), this.histograms.take()]
+    return { queues, releasedLeases, histograms, traces: this.traces.take() }
   }
 }

@@ -4,11 +4,15 @@ import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/config-error.ts'
 import type { Logger } from '../log.ts'
 
-type Settings = Pick<Config, 'host' | 'insecure' | 'tlsClientCa'>
+type Settings = Pick<Config, 'host' | 'insecure' | 'tlsClientCa' | 'oidcIssuer'>
 
 /** Whether requests need a credential, because there is something that clients can show. */
-function isClosed({ host, tlsClientCa }: Settings, hasKeys: boolean): boolean {
-  return hasKeys || tlsClientCa !== undefined || !isLoopback(host)
+function isClosed(config: Settings, hasKeys: boolean): boolean {
+  return hasKeys || hasOtherCredentials(config) || !isLoopback(config.host)
+}
+
+function hasOtherCredentials({ tlsClientCa, oidcIssuer }: Settings): boolean {
+  return tlsClientCa !== undefined || oidcIssuer !== undefined
 }
 
 /** Logs who is served, or why the node does not start. */
@@ -33,8 +37,8 @@ export function mayStart(config: Settings, hasKeys: boolean, log: Logger): boole
 
 /** The reason not to start: an address that others can reach, and no key that they could show. */
 function closedStartFault(config: Settings, hasKeys: boolean): ConfigError | undefined {
-  const { host, insecure, tlsClientCa } = config
-  if (insecure || hasKeys || tlsClientCa !== undefined || isLoopback(host)) return undefined
+  const { host, insecure } = config
+  if (insecure || hasKeys || hasOtherCredentials(config) || isLoopback(host)) return undefined
   const problem =
     `is ${host}, which other machines can reach, and there is no API key. ` +
     'Create the first one with "rouse keys create admin --preset admin", with the ROUSE_DATABASE_URL of this node; ' +

@@ -1,5 +1,6 @@
-// Reads the API keys for the workers of a node: every five seconds, and when a worker has changed a key. So a key
-// that was revoked on any node ends within ten seconds, whether gossip works or not.
+// Reads the API keys for the workers of a node: every five seconds, when a worker has changed a key, and when another
+// node announces that. So a key that was revoked on any node ends at once on all of them if gossip works, and within
+// ten seconds if it does not.
 import { type KeyTable, markKeysUsed, readKeyTable } from '@rouse/storage'
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
@@ -17,6 +18,8 @@ export interface KeyReaderOptions {
   readonly workers: Pick<WorkerProcesses, 'post' | 'postAll'>
   /** The number of live nodes of the cluster, with this one. */
   readonly liveNodes: () => number
+  /** A worker of this node has changed a key: other nodes read the keys again. */
+  readonly announce: () => void
   /** As read at the start. */
   readonly table: KeyTable
 }
@@ -55,6 +58,11 @@ export class KeyReader {
     await this.#writing
   }
 
+  /** Another node has changed a key. */
+  readAgain(): void {
+    void this.#read()
+  }
+
   received(workerId: number, message: KeyMessage): void {
     switch (message.type) {
       case 'askKeys':
@@ -78,8 +86,9 @@ export class KeyReader {
       const nodes = liveNodes()
       workers.post(workerId, { type: 'keys', table: this.#table, ageMs, nodes, id })
     }
-    if (haveChanged) void this.#read().then(send)
-    else send()
+    if (!haveChanged) return send()
+    this.#options.announce()
+    void this.#read().then(send)
   }
 
   /** Keys were used: their day of last use is stored. A failure costs nothing but that day. */

@@ -14,6 +14,7 @@ export function managerSettings(
     backoffThreshold: config.popWaitBackoffThreshold,
     backoffMultiplier: config.popWaitBackoffMultiplier,
     idleIntervalMs: config.popWaitIdleIntervalMs,
+    completionIntervalMs: config.popWaitIdleIntervalMs / 5,
     emptyTrustedMs: config.popWaitIdleIntervalMs * 6,
     verifyAfterMs: config.popWaitIdleIntervalMs / 5,
     holdHintMs: config.popWaitLocalFirstMs,

@@ -1,10 +1,11 @@
 import type { SharedStateStats } from '@rouse/shared-state'
 import type { IdleGroup } from '@rouse/storage'
 import type { Clock } from '../clock.ts'
-import type { ClusterStats } from '../cluster/link.ts'
+import type { ClusterStats } from '../cluster/link-stats.ts'
 import type { Config } from '../config/config.ts'
 import type { NodeConnections } from '../config/connections.ts'
 import type { WorkerStats } from '../ipc.ts'
+import type { EventStats } from '../observe/events/node-events.ts'
 import type { QueueRate } from '../observe/node-activity.ts'
 import type { IpcStats } from './worker-pool.ts'
 
@@ -20,6 +21,7 @@ export interface NodeStatsSources {
   readonly time: Readonly<Record<string, unknown>>
   readonly holding: readonly IdleGroup[]
   readonly rates: readonly QueueRate[]
+  readonly events: EventStats
   readonly uptimeMs: number
   readonly clock: Clock
 }
@@ -37,6 +39,7 @@ export function nodeStats({
   time,
   holding,
   rates,
+  events,
   uptimeMs,
   clock,
 }: NodeStatsSources): Record<string, unknown> {
@@ -60,6 +63,7 @@ export function nodeStats({
     ...cluster,
     time,
     queue_rates: rates,
+    events,
     queue_defaults: config.queueDefaults,
     retention: { held_by: holding },
     pool: Object.fromEntries(workers.map(([id, worker]) => [id, worker.pool])),

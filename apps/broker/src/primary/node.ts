@@ -2,6 +2,7 @@
 
 import type { ClusterIdentity, KeyTable } from '@rouse/storage'
 import type pg from 'pg'
+import { IssuerKeys } from '../auth/oidc/issuer-keys.ts'
 import { systemClock } from '../clock.ts'
 import { countLive } from '../cluster/cluster-stats.ts'
 import { ClusterLink } from '../cluster/link.ts'
@@ -10,6 +11,7 @@ import { ConfigError } from '../config/config-error.ts'
 import { type NodeConnections, workerEnvironment } from '../config/connections.ts'
 import type { Logger } from '../log.ts'
 import { newMessageIds } from '../message-ids.ts'
+import { NodeEvents } from '../observe/events/node-events.ts'
 import { NodeActivity } from '../observe/node-activity.ts'
 import { createTimeServices, type TimeServices } from '../scheduler/scheduler.ts'
 import { accessOf } from './closed-start.ts'
@@ -24,6 +26,7 @@ export interface NodeParts {
   readonly link: ClusterLink
   readonly time: TimeServices
   readonly keys: KeyReader
+  readonly issuer: IssuerKeys
   /** Resolves only if a process that started later uses the same node id. */
   readonly superseded: Promise<ConfigError>
 }
@@ -41,7 +44,7 @@ export interface NodePartsOptions {
 
 /** Creates the parts without starting them. */
 export function createNodeParts(options: NodePartsOptions): NodeParts {
-  const { config, identity, connections, keyTable, pool, log, onReady } = options
+  const { config, identity, connections, pool, log, onReady } = options
   const clock = systemClock
   const startedAtMs = clock.nowMs()
   const workers = new WorkerProcesses({
@@ -50,17 +53,11 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
     clock,
     log,
     onReady,
+    onRestart: (worker, reason) => reportRestart(events, config.nodeId, worker, reason),
   })
-  const keys = new KeyReader({
-    pool,
-    log,
-    clock,
-    workers,
-    liveNodes: () => countLive(link.stats().peers),
-    table: keyTable,
-  })
-  const { nowMs, wallMs } = clock
-  const activity = new NodeActivity({ nowMs, wallMs, namedQueuesMax: config.metricsQueuesMax })
+  const events = createEvents(config, workers)
+  const { keys, issuer } = createReaders(options, workers, () => link)
+  const activity = new NodeActivity({ ...clock, namedQueuesMax: config.metricsQueuesMax })
   const host = new SharedStateHost({
     config,
     clock,
@@ -68,21 +65,23 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
     pool,
     workers,
     keys,
+    issuer,
     activity,
+    events,
     stats(shared, workerStats) {
-      const uptimeMs = clock.nowMs() - startedAtMs
-      const ipc = workers.ipcStats()
       const parts = {
         shared,
         workerStats,
-        ipc,
+        uptimeMs: clock.nowMs() - startedAtMs,
+        ipc: workers.ipcStats(),
         restarts: workers.restarts,
         cluster: link.stats(),
         ...time.stats(),
         rates: activity.rates(),
+        events: events.stats(),
       }
       const access = accessOf(config, keys.hasKeys)
-      return nodeStats({ config, connections, access, ...parts, uptimeMs, clock })
+      return nodeStats({ config, connections, access, ...parts, clock })
     },
   })
   const sources = { random: Math.random, newMessageId: newMessageIds() }
@@ -91,7 +90,6 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
   const superseded = new Promise<ConfigError>((resolve) => {
     supersede = resolve
   })
-  const { timers } = time
   const link = new ClusterLink({
     config,
     identity,
@@ -99,14 +97,43 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
     clock,
     log,
     host,
-    timers,
+    timers: time.timers,
+    events,
+    keys,
     onSuperseded({ id, gossipAddress }) {
       log.info({ gossip: gossipAddress }, 'another process with this node id started later')
       supersede(sharedId(id, gossipAddress))
     },
   })
-  host.connect({ link, timers })
-  return { workers, host, link, time, keys, superseded }
+  host.connect({ link, timers: time.timers })
+  return { workers, host, link, time, keys, issuer, superseded }
+}
+
+/** What the workers need to know to check credentials. */
+function createReaders(
+  { config, pool, log, keyTable }: NodePartsOptions,
+  workers: WorkerProcesses,
+  link: () => ClusterLink,
+): Pick<NodeParts, 'keys' | 'issuer'> {
+  const shared = { log, clock: systemClock, workers }
+  const keys = new KeyReader({
+    ...shared,
+    pool,
+    liveNodes: () => countLive(link().stats().peers),
+    announce: () => link().tellKeysChanged(),
+    table: keyTable,
+  })
+  return { keys, issuer: new IssuerKeys({ ...shared, issuer: config.oidcIssuer }) }
+}
+
+function createEvents({ nodeId: node }: Config, workers: WorkerProcesses): NodeEvents {
+  const { wallMs } = systemClock
+  return new NodeEvents({ node, wallMs, post: (id, message) => workers.post(id, message) })
+}
+
+function reportRestart(events: NodeEvents, node: string, worker: number, reason: string): void {
+  const text = `Worker ${worker} of ${node} ended (${reason}), and another one was started.`
+  events.clusterChanged('worker_restarted', text, { worker, reason })
 }
 
 /** Two processes with one id ignore each other and look healthy, but hints reach only one of them. */

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import {
   checkServerVersion,
   classifyPostgresError,
+  createPool,
   describeMigrationWait,
   type MigrationWait,
   migrate,
@@ -18,10 +19,11 @@ import {
 import type pg from 'pg'
 import { registerInitialKey } from '../auth/initial-key.ts'
 import type { Config } from '../config/config.ts'
-import type { Logger } from '../log.ts'
+import { type Logger, logLimit } from '../log.ts'
 
 const retryMs = 1_000
 const logEveryMs = 60_000
+const migrationConnections = 2
 
 export interface PreparedDatabase {
   readonly identity: ClusterIdentity
@@ -109,17 +111,45 @@ async function bringToVersion(
     return
   }
   const dryRun = config.migrate === 'check'
-  const { applied, functions } = await migrate({
-    pool,
-    dryRun,
-    log: (line) => log.info(line),
-    patienceMs: Number.POSITIVE_INFINITY,
-    signal,
-    onWait,
-  })
-  if (dryRun && applied.length + functions.length > 0) {
-    throw new Error(
-      `the database schema is out of date: ${applied.length} migrations and ${functions.length} function files to apply`,
-    )
+  const owner = ownerPool(config, log)
+  try {
+    const { applied, functions } = await migrate({
+      pool: owner ?? pool,
+      dryRun,
+      log: (line) => log.info(line),
+      patienceMs: Number.POSITIVE_INFINITY,
+      signal,
+      onWait,
+    })
+    requireUpToDate(dryRun ? [...applied, ...functions] : [])
+  } catch (error) {
+    throw owner === undefined ? withMissingOwner(error) : error
+  } finally {
+    await owner?.end()
   }
+}
+
+function requireUpToDate(missing: readonly string[]): void {
+  if (missing.length === 0) return
+  throw new Error(`the database schema is out of date: ${missing.length} files are to be applied`)
+}
+
+/** Undefined if the login of the node migrates. */
+function ownerPool({ migrateUrl, nodeId }: Config, log: Logger): pg.Pool | undefined {
+  if (migrateUrl === undefined) return undefined
+  return createPool({
+    url: migrateUrl,
+    max: migrationConnections,
+    applicationName: `rouse ${nodeId} migrate`,
+    onLimit: logLimit(log),
+  })
+}
+
+/** A login that does not own the schema cannot migrate it. */
+function withMissingOwner(error: unknown): unknown {
+  const cause = error instanceof Error ? (error.cause ?? error) : error
+  if (!(cause instanceof Error && 'code' in cause && cause.code === '42501')) return error
+  const fix =
+    'set ROUSE_MIGRATE_URL to a login that owns the schema, or run "rouse migrate" with it'
+  return new Error(`${(error as Error).message}; ${fix}`, { cause })
 }

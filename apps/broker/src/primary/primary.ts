@@ -19,7 +19,8 @@ const leaveMsMax = 2_000
 
 /** Resolves with the exit code when the node has stopped. `reload` reads the configuration again. */
 export async function runPrimary(config: Config, reload: () => Config): Promise<number> {
-  const log = createLogger({ level: config.logLevel, node: config.nodeId, process: 'primary' })
+  const { logLevel: level, logFormat: format, nodeId: node } = config
+  const log = createLogger({ level, format, node, process: 'primary' })
   const stopped = untilSignal('SIGTERM', 'SIGINT')
   const pool = createPool({
     url: config.databaseUrl,
@@ -59,9 +60,10 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
     log.fatal({ err: error }, 'gossip could not start')
     return 1
   }
-  const { workers, host, link, time, keys, superseded } = parts
+  const { workers, host, link, time, keys, issuer, superseded } = parts
   process.on('SIGHUP', () => renewFiles(parts, reload, log))
   keys.start()
+  issuer.start()
   const failed = workers.start(host)
   // A signal must end the node even if the database stops answering at this point.
   await Promise.race([time.start(), stopped])
@@ -82,7 +84,7 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   if (!isDone) log.warn('shutdown incomplete; exiting without a leave message')
   await atMost(
     leaveMsMax,
-    Promise.all([link.stop({ leave: isDone }), keys.stop()]).then(() => pool.end()),
+    Promise.all([link.stop({ leave: isDone }), keys.stop(), issuer.stop()]).then(() => pool.end()),
   )
   log.info('stopped')
   return ending instanceof ConfigError || !isDone ? 1 : 0

@@ -1,45 +1,16 @@
 // Connects the SharedStateManager to the rest of the primary: the host receives messages of workers and hints
 // of peers, sends grants to workers, and runs timers and the fallback poll.
-import type { WaitGroup, WakeHint } from '@rouse/protocol'
-import {
-  type GroupKey,
-  groupKey,
-  SharedStateManager,
-  type SharedStateStats,
-} from '@rouse/shared-state'
-import { groupsWithWork } from '@rouse/storage'
-import type pg from 'pg'
-import type { Clock } from '../clock.ts'
-import type { ClusterLink } from '../cluster/link.ts'
-import type { Config } from '../config/config.ts'
-import type { WorkerMessage, WorkerStats } from '../ipc.ts'
-import type { Logger } from '../log.ts'
-import type { Timers } from '../scheduler/timers.ts'
-import type { KeyReader } from './key-reader.ts'
+import { isCompletionGroup, type WaitGroup, type WakeHint } from '@rouse/protocol'
+import { type GroupKey, groupKey, SharedStateManager } from '@rouse/shared-state'
+import type { WorkerMessage } from '../ipc.ts'
+import { HealthReports } from './health-reports.ts'
+import { HintsWanted } from './hints-wanted.ts'
+import type { HostPartners, SharedStateHostOptions } from './host-options.ts'
+import { keysWithWork } from './keys-with-work.ts'
 import { managerSettings } from './manager-settings.ts'
 import { MovedQueues } from './moved-queues.ts'
-import type { WorkerProcesses } from './worker-pool.ts'
-import { WorkerReports, type WorkerReportsOptions } from './worker-reports.ts'
-
-export interface SharedStateHostOptions {
-  readonly config: Config
-  readonly clock: Clock
-  readonly log: Logger
-  readonly pool: pg.Pool
-  readonly workers: Pick<WorkerProcesses, 'post' | 'postAll'>
-  readonly keys: Pick<KeyReader, 'received'>
-  readonly activity: WorkerReportsOptions['activity']
-  readonly stats: (
-    shared: SharedStateStats,
-    workerStats: ReadonlyMap<number, WorkerStats>,
-  ) => Readonly<Record<string, unknown>>
-}
-
-/** The parts of a node that call the host and that the host calls. */
-export interface HostPartners {
-  readonly link: Omit<ClusterLink, 'start' | 'stop' | 'stats' | 'replaceSecret'>
-  readonly timers: Pick<Timers, 'expectDue' | 'pollDueTimes' | 'popFoundNothing'>
-}
+import { WakeReports } from './wake-reports.ts'
+import { WorkerReports } from './worker-reports.ts'
 
 /** Below the maximum of setTimeout. Waking up early costs nothing. */
 const timerMsMax = 60_000
@@ -59,25 +30,31 @@ export class SharedStateHost {
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
   #stopped = false
-  /** What workers know; they begin with true. */
-  #areHintsWanted = true
+  readonly #hintsWanted: HintsWanted
+  readonly #wakes: WakeReports
+  readonly #health: HealthReports
   /** Whether the last fallback poll failed. Only the first of several failures is logged. */
   #failing = false
 
   constructor(options: SharedStateHostOptions) {
     const { config, clock, workers } = options
     this.#options = options
+    this.#hintsWanted = new HintsWanted(workers)
+    this.#wakes = new WakeReports(options.events, clock.nowMs)
+    this.#health = new HealthReports(options.events, config.nodeId, clock.nowMs)
     this.#reports = new WorkerReports({
       activity: options.activity,
+      pausesOf: (queue, fromMs) => options.events.pausesOf(queue, fromMs),
       post: (workerId, message) => workers.post(workerId, message),
       stats: (workerStats) => options.stats(this.#manager.getStats(), workerStats),
     })
     this.#manager = new SharedStateManager(
       {
         now: clock.nowMs,
-        grant: (sidecarId, description, grantId, source) => {
-          const grant = { description, grantId, source }
+        grant: (sidecarId, description, grantId, source, waitedMs) => {
+          const grant = { description, grantId, source, waitedMs }
           workers.post(sidecarId as number, { type: 'grant', grant })
+          this.#wakes.granted(sidecarId as number, grant)
         },
         broadcast: (hint, kind, served) => {
           if (this.#hasMetPeers) this.#link.broadcast(hint, kind, { served })
@@ -106,11 +83,13 @@ export class SharedStateHost {
   workerGone(workerId: number, how: 'died' | 'left'): void {
     this.#manager.unregisterSidecar(workerId, how)
     this.#reports.workerGone(workerId)
+    this.#options.events.workerGone(workerId)
     this.#schedule()
   }
 
   /** This primary made messages deliverable, by a timer or after a NOTIFY. */
   notifyAvailable(woken: readonly WakeHint[], origin: 'timer' | 'notify'): void {
+    this.#wakes.announced(origin, woken)
     for (const hint of woken) this.#manager.notifyMessageAvailable(hint, origin)
     this.#schedule()
   }
@@ -128,12 +107,14 @@ export class SharedStateHost {
   }
 
   listenerLost(): void {
+    this.#health.listenerLost()
     this.#manager.reportFault('listener_lost')
     this.#schedule()
   }
 
   /** The node got no notifications during the outage, so it checks all wait groups. */
   listenerBack(): void {
+    this.#health.listenerBack()
     this.#manager.clearFault('listener_lost')
     this.#manager.notifyEverything('notify')
     this.#schedule()
@@ -193,7 +174,7 @@ export class SharedStateHost {
     switch (message.type) {
       case 'ready':
         manager.registerSidecar(workerId)
-        if (!this.#areHintsWanted) this.#postHintsWanted(workerId)
+        this.#hintsWanted.workerReady(workerId)
         return this.#link.listening(message.url)
       case 'waiting':
         return this.#setWaiting(workerId, message.group, message.count)
@@ -204,16 +185,20 @@ export class SharedStateHost {
         return
       case 'release': {
         const { description, grantId } = message.grant
-        if (message.outcome === 'empty') this.#timers.popFoundNothing()
+        this.#wakes.released(workerId, message)
+        const isPop = !isCompletionGroup(description.group)
+        if (isPop && message.outcome === 'empty') this.#timers.popFoundNothing()
         manager.releaseGroup(groupKey(description), grantId, message.outcome, message.found)
         return
       }
       case 'available':
+        this.#wakes.announced('push', message.woken, workerId)
         for (const hint of message.woken) {
           manager.notifyMessageAvailable(hint, { sidecarId: workerId })
         }
         return
       case 'free':
+        this.#wakes.announced('free', message.woken, workerId)
         for (const hint of message.woken) manager.notifyPartitionFree(hint, { sidecarId: workerId })
         return
       case 'configured':
@@ -233,19 +218,31 @@ export class SharedStateHost {
         // This node's promotion wakes the waiters of all nodes, so peers get no notice.
         this.#timers.expectDue({ atMs: message.untilMs })
         return
+      case 'expires':
+        // Other nodes find it with their next due poll.
+        this.#timers.expect(message.atMs, 'reap')
+        return
       case 'hintsLost':
         return manager.announceEverything()
       case 'outcomeUnknown':
         return manager.announceEverything('outcome_unknown')
       case 'workerStats':
         this.#reports.add(workerId, message.stats)
+        this.#health.workersReport(this.#reports.isDatabaseUp())
         return manager.heardSidecar(workerId)
       case 'askKeys':
       case 'keysUsed':
       case 'limitUse':
         return this.#options.keys.received(workerId, message)
+      case 'queueChanged':
+      case 'watchEvents':
+      case 'askEvents':
+        return this.#options.events.received(workerId, message)
+      case 'askIssuer':
+        return this.#options.issuer.received(workerId, message)
       case 'askStats':
       case 'askSeries':
+      case 'askTraces':
         return this.#reports.answer(workerId, message)
     }
   }
@@ -267,22 +264,10 @@ export class SharedStateHost {
     this.#schedule()
   }
 
-  /** Notifies the workers if no node waits for messages any more, or one does again. */
-  #updateHintsWanted(): void {
-    const areWanted = this.#manager.hasGroups() || this.#link.peersWait()
-    if (areWanted === this.#areHintsWanted) return
-    this.#areHintsWanted = areWanted
-    this.#options.workers.postAll({ type: 'hintsWanted', areWanted })
-  }
-
-  #postHintsWanted(workerId: number): void {
-    const areWanted = this.#areHintsWanted
-    this.#options.workers.post(workerId, { type: 'hintsWanted', areWanted })
-  }
-
   /** One timer, for the earliest deadline. */
   #schedule(): void {
-    this.#updateHintsWanted()
+    this.#hintsWanted.update(this.#manager.hasGroups() || this.#link.peersWait())
+    this.#health.modeIs(this.#manager.mode)
     const atMs = this.#manager.nextWakeAt()
     if (this.#stopped || atMs >= this.#timerAtMs) return
     clearTimeout(this.#timer)
@@ -304,11 +289,10 @@ export class SharedStateHost {
   }
 
   async #poll(due: ReadonlyMap<GroupKey, WaitGroup>): Promise<void> {
-    const keys = [...due.keys()]
     try {
-      const positions = await groupsWithWork(this.#options.pool, [...due.values()])
+      const withWork = await keysWithWork(this.#options.pool, due)
       this.#failing = false
-      this.#manager.fallbackResult(positions.flatMap((position) => keys[position] ?? []))
+      this.#manager.fallbackResult(withWork)
     } catch (error) {
       if (this.#stopped) return
       if (!this.#failing) {

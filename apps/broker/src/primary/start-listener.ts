@@ -2,6 +2,7 @@
 // `/ready` gives the reason. The listener closes before the workers bind the port.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { isLoopback } from '@rouse/gossip'
 import { RouseError, toProblem } from '@rouse/protocol'
 import type { Config } from '../config/config.ts'
 import { readTls, type TlsSettings } from '../http/tls.ts'
@@ -23,6 +24,8 @@ export interface StartListener {
 const startAfterMs = 250
 
 export function startListener({ config, log, reason }: StartListenerOptions): StartListener {
+  // The reason may name hosts, logins and sessions of the database, and those who ask have no credential.
+  const mayShow = isLoopback(config.host)
   let server: Server | undefined
   /** Settles when the server listens or has failed to listen. */
   let began = Promise.resolve()
@@ -43,7 +46,7 @@ export function startListener({ config, log, reason }: StartListenerOptions): St
       if (path === '/live') {
         response.setHeader('x-request-id', randomUUID())
         answer(response, 200, { status: 'live', node: config.nodeId })
-      } else refuse(response, config.nodeId, reason())
+      } else refuse(response, config.nodeId, mayShow ? reason() : 'the log has the reason')
     }
     const made =
       tls === undefined

@@ -34,6 +34,13 @@ const regularMessages = new Set<string>([
   'keys',
   'keysUsed',
   'limitUse',
+  'queueChanged',
+  'watchEvents',
+  'askEvents',
+  'askTraces',
+  'traces',
+  'events',
+  'pastEvents',
 ])
 
 const respawnMsMin = 100
@@ -49,6 +56,8 @@ export interface WorkerProcessesOptions {
   readonly log: Logger
   /** Called once, when the first worker listens. */
   readonly onReady: () => void
+  /** A worker died, and another one is started. */
+  readonly onRestart: (workerId: number, reason: string) => void
 }
 
 /** Receives the messages of the workers and is notified when one exits. */
@@ -206,6 +215,7 @@ export class WorkerProcesses {
     const timer = setTimeout(() => {
       this.#respawns.delete(timer)
       this.restarts += 1
+      this.#options.onRestart(worker.id, signal ?? `exit code ${code}`)
       this.#fork(host)
     }, inMs)
     this.#respawns.add(timer)

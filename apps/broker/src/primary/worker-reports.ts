@@ -1,9 +1,11 @@
 // The stats of the workers in the primary: what they reported last, and the answers to what they ask for.
 import type { PrimaryMessage, WorkerMessage, WorkerReport, WorkerStats } from '../ipc.ts'
 import type { NodeActivity } from '../observe/node-activity.ts'
+import type { NodeTraces } from '../observe/why/trace-record.ts'
 
 export interface WorkerReportsOptions {
-  readonly activity: Pick<NodeActivity, 'add' | 'workerGone' | 'metrics' | 'series'>
+  readonly activity: Pick<NodeActivity, 'add' | 'workerGone' | 'metrics' | 'series' | 'traces'>
+  readonly pausesOf: (queue: string, fromMs: number) => NodeTraces['pauses']
   readonly post: (workerId: number, message: PrimaryMessage) => void
   /** The body of `/stats`. */
   readonly stats: (
@@ -11,7 +13,7 @@ export interface WorkerReportsOptions {
   ) => Readonly<Record<string, unknown>>
 }
 
-export type Question = Extract<WorkerMessage, { type: 'askStats' | 'askSeries' }>
+export type Question = Extract<WorkerMessage, { type: 'askStats' | 'askSeries' | 'askTraces' }>
 
 export class WorkerReports {
   readonly #options: WorkerReportsOptions
@@ -33,6 +35,11 @@ export class WorkerReports {
     this.#stats.delete(workerId)
   }
 
+  isDatabaseUp(): boolean {
+    for (const { databaseUp } of this.#stats.values()) if (!databaseUp) return false
+    return true
+  }
+
   answer(workerId: number, question: Question): void {
     this.#options.post(workerId, this.#answerTo(question))
   }
@@ -42,6 +49,15 @@ export class WorkerReports {
     const { id } = question
     if (question.type === 'askSeries') {
       return { type: 'series', id, series: activity.series.read(question.request) }
+    }
+    if (question.type === 'askTraces') {
+      const { queue, fromMs } = question.request
+      const pauses = this.#options.pausesOf(queue, fromMs)
+      return {
+        type: 'traces',
+        id,
+        traces: { records: activity.traces.find(question.request), pauses },
+      }
     }
     const stats = this.#options.stats(this.#stats)
     if (question.of === 'node') return { type: 'stats', id, stats }

@@ -6,27 +6,31 @@ import {
   type AckListBody,
   type AckResult,
   fieldError,
+  type Limits,
   leaseUuidOf,
   parseConsumerGroup,
   RouseError,
+  readEach,
 } from '@rouse/protocol'
 import type { AckOutcome } from '@rouse/sidecar'
 import type { AckItem } from '@rouse/storage'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { refuseForeign } from '../auth/foreign-receipts.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { findAcked } from './acked-messages.ts'
+import { jsonText } from './push.ts'
 
 export function ackRoutes(app: FastifyInstance, context: BrokerContext): void {
   app.post(
     '/api/v1/ack',
     {
       preValidation: (request, _reply, done) => {
-        withoutNulls(request.body)
+        withoutNulls(request.body, 'result')
         done()
       },
     },
-    async (request) => [await ackOne(request.body as AckBody, context)],
+    async (request) => [await ackOne(request.body as AckBody, request, context)],
   )
 
   app.post(
@@ -40,7 +44,7 @@ export function ackRoutes(app: FastifyInstance, context: BrokerContext): void {
     async (request) => {
       const body = request.body as AckListBody | AckLeaseBody
       const group = groupOf(body)
-      if (!('acknowledgments' in body)) return [await ackLease(body, group, context)]
+      if (!('acknowledgments' in body)) return [await ackLease(body, group, request, context)]
       const { acknowledgmentsMax } = context.limits
       if (body.acknowledgments.length > acknowledgmentsMax) {
         throw fieldError(
@@ -49,19 +53,26 @@ export function ackRoutes(app: FastifyInstance, context: BrokerContext): void {
           `must be at most ${acknowledgmentsMax}`,
         )
       }
-      return submitAcks(body.acknowledgments, { group, field: 'acknowledgments' }, context)
+      const of = { group, field: 'acknowledgments', request }
+      return submitAcks(body.acknowledgments, of, context)
     },
   )
 }
 
-async function ackOne(ack: AckBody, context: BrokerContext): Promise<AckResult> {
+async function ackOne(
+  ack: AckBody,
+  request: FastifyRequest,
+  context: BrokerContext,
+): Promise<AckResult> {
   const group = groupOf(ack)
+  const result = readResult(ack, '', context.limits)
   const [found] = await findAcked([ack], context.leases, () => '')
   if (found === undefined) throw leaseLost()
-  const item = { ...found, ...readEnding(ack) }
+  refuseForeign(request.principal, [found.message?.partitionId], context.queueOfPartition)
+  const item = { ...found, ...readEnding(ack), result }
   const outcome = await context.sidecar.submit({ kind: 'ACK', item, group })
   if (!outcome.accepted) throw leaseLost()
-  logEnded(context, ack.transactionId, item, outcome)
+  logEnded(context, request, ack.transactionId, item, outcome)
   return toAckResult(0, ack.transactionId, outcome)
 }
 
@@ -69,6 +80,7 @@ async function ackOne(ack: AckBody, context: BrokerContext): Promise<AckResult> 
 async function ackLease(
   body: AckLeaseBody,
   group: string | undefined,
+  request: FastifyRequest,
   context: BrokerContext,
 ): Promise<AckResult> {
   const leaseId = leaseUuidOf(body.leaseId)
@@ -79,7 +91,15 @@ async function ackLease(
   const { deadLettered } = outcome
   const status = item.status ?? 'completed'
   context.deliveryLog?.leaseEnded(leaseId, { status, deadLettered })
+  if (deadLettered) context.deadLetterLog.add({ ...whoOf(request), leaseId, status })
   return toAckResult(0, undefined, outcome)
+}
+
+/** Where acks come from. `field` is their list in the body. */
+export interface AckOrigin {
+  readonly group: string | undefined
+  readonly field: string
+  readonly request: FastifyRequest
 }
 
 /**
@@ -88,11 +108,16 @@ async function ackLease(
  */
 export async function submitAcks(
   acks: readonly Ack[],
-  { group, field }: { readonly group: string | undefined; readonly field: string },
+  { group, field, request }: AckOrigin,
   context: BrokerContext,
 ): Promise<AckResult[]> {
+  const results = readEach(acks, (ack, i) => readResult(ack, `${field}[${i}]`, context.limits))
   const found = await findAcked(acks, context.leases, (i) => `${field}[${i}]`)
-  const read = found.map((one, i) => one && { ...one, ...readEnding(acks[i] as Ack) })
+  const partitionIds = found.map((one) => one?.message?.partitionId)
+  refuseForeign(request.principal, partitionIds, context.queueOfPartition)
+  const read = found.map(
+    (one, i) => one && { ...one, ...readEnding(acks[i] as Ack), result: results[i] },
+  )
   const items = read.filter((item) => item !== undefined)
   const outcomes =
     items.length === 0 ? [] : await context.sidecar.submit({ kind: 'ACK_BATCH', items, group })
@@ -102,14 +127,14 @@ export async function submitAcks(
     if (item === undefined) return toAckResult(index, ack.transactionId, undefined)
     const outcome = outcomes[next]
     next += 1
-    logEnded(context, ack.transactionId, item, outcome)
+    logEnded(context, request, ack.transactionId, item, outcome)
     return toAckResult(index, ack.transactionId, outcome)
   })
 }
 
 function dropNulls(body: unknown): void {
   const list = (withoutNulls(body) as { acknowledgments?: unknown } | undefined)?.acknowledgments
-  if (Array.isArray(list)) for (const ack of list) withoutNulls(ack)
+  if (Array.isArray(list)) for (const ack of list) withoutNulls(ack, 'result')
 }
 
 function groupOf({ consumerGroup }: { readonly consumerGroup?: string | undefined }) {
@@ -121,11 +146,29 @@ type Ending = Pick<Ack, 'status' | 'error' | 'errorCode' | 'delayMs'>
 export function readEnding(ending: Ending): Omit<AckItem, 'leaseId'> {
   const { status, error, errorCode, delayMs } = ending
   return {
-    status: status === undefined || status === 'success' ? 'completed' : status,
+    status: isCompleted(status) ? 'completed' : (status as AckItem['status']),
     errorMessage: error === undefined ? undefined : storable(error),
     errorCode: errorCode === undefined ? undefined : storable(errorCode),
     delayMs,
   }
+}
+
+/** The result of an ack as JSON text. `path` is the place of the ack in the body. */
+export function readResult(
+  ack: Pick<Ack, 'status' | 'result'>,
+  path: string,
+  limits: Limits,
+): string | undefined {
+  if (ack.result === undefined) return undefined
+  const field = path === '' ? 'result' : `${path}.result`
+  if (!isCompleted(ack.status)) {
+    throw fieldError('invalid_request', field, 'is only for completed messages')
+  }
+  return jsonText(ack, 'result', field, limits.resultBytesMax)
+}
+
+function isCompleted(status: Ack['status']): boolean {
+  return status === undefined || status === 'completed' || status === 'success'
 }
 
 /** Replaces NUL and lone surrogates, which PostgreSQL rejects: an error text must not make its ack fail. */
@@ -149,14 +192,23 @@ function toAckResult(
   return { ...result, success: true, ...(outcome.deadLettered ? { dlq: true } : {}) }
 }
 
+function whoOf({ id, principal }: FastifyRequest) {
+  return { requestId: id, principal: principal.name }
+}
+
 export function logEnded(
   context: BrokerContext,
+  request: FastifyRequest,
   transactionId: string | undefined,
   item: AckItem,
   outcome: AckOutcome | undefined,
 ): void {
-  const { leaseId, message, status = 'completed' } = item
+  const { leaseId, message, status = 'completed', errorCode } = item
   if (outcome?.accepted !== true || message === undefined) return
   const { deadLettered } = outcome
   context.deliveryLog?.ended({ leaseId, ...message, transactionId, status, deadLettered })
+  context.spans.acked({ leaseId, ...message }, status, context.clock.wallMs())
+  if (!deadLettered) return
+  const ids = { leaseId, ...message, transactionId }
+  context.deadLetterLog.add({ ...whoOf(request), ...ids, status, errorCode })
 }

@@ -37,9 +37,10 @@ import { requireOnFound } from '../auth/forbidden.ts'
 import { runAdminQuery } from '../http/admin-query.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import { readText } from '../http/page.ts'
+import { requireFilter, shownTo } from '../http/redaction.ts'
 import { dataOf, jsonList, jsonWith } from '../http/stored-json.ts'
 import type { BrokerContext } from '../worker/context.ts'
-import { toAttempt } from './messages.ts'
+import { toAttempt } from './message/groups.ts'
 
 export type Query = Readonly<Record<string, unknown>>
 
@@ -56,13 +57,16 @@ export function deadLetterRoutes(app: FastifyInstance, context: BrokerContext): 
     })
     const { consumerGroup: group, ids: _, ...others } = where
     const filter = { ...page, group, ...others }
+    requireFilter(request.principal, page.queue, others.errorMessage !== undefined)
     const { letters, total } = await runAdminQuery(pool, (executor) =>
       deadLetters(executor, filter),
     )
     reply.type('application/json; charset=utf-8')
     return jsonList(
       'messages',
-      letters.map((letter) => letterText(letter, context)),
+      letters.map((letter) =>
+        shownTo(request.principal, letter.queue, letterText(letter, context)),
+      ),
       { total },
     )
   })

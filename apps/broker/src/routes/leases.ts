@@ -1,4 +1,5 @@
 import {
+  decodeLeaseToken,
   type ExtendAnswer,
   type ExtendBody,
   leaseUuidOf,
@@ -6,6 +7,8 @@ import {
   requestDefaults,
 } from '@rouse/protocol'
 import type { FastifyInstance } from 'fastify'
+import { refuseForeign } from '../auth/foreign-receipts.ts'
+import type { Principal } from '../auth/principal.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { leaseLost } from './ack.ts'
@@ -24,11 +27,12 @@ export function leaseRoutes(app: FastifyInstance, context: BrokerContext): void 
     },
     async (request): Promise<ExtendAnswer> => {
       const { leaseId } = request.params as Params
-      const { seconds = requestDefaults.extendSeconds } = request.body as ExtendBody
+      const { seconds = requestDefaults.extendSeconds, exact } = request.body as ExtendBody
       const expiresAtMs = await context.sidecar.submit({
         kind: 'RENEW_LEASE',
-        leaseId: leaseOf(leaseId),
+        leaseId: leaseOf(leaseId, request.principal),
         durationMs: seconds * 1_000,
+        exact,
       })
       if (expiresAtMs === null) throw leaseLost()
       const expiresAt = new Date(expiresAtMs).toISOString()
@@ -38,14 +42,19 @@ export function leaseRoutes(app: FastifyInstance, context: BrokerContext): void 
 
   app.delete('/api/v1/lease/:leaseId', async (request): Promise<ReleaseAnswer> => {
     const { leaseId } = request.params as Params
-    const released = await context.sidecar.submit({ kind: 'RELEASE', leaseId: leaseOf(leaseId) })
+    const released = await context.sidecar.submit({
+      kind: 'RELEASE',
+      leaseId: leaseOf(leaseId, request.principal),
+    })
     if (!released) throw leaseLost()
     return { leaseId, success: true }
   })
-}
 
-function leaseOf(text: string): string {
-  const leaseId = leaseUuidOf(text)
-  if (leaseId === undefined) throw leaseLost()
-  return leaseId
+  function leaseOf(text: string, principal: Principal): string {
+    const leaseId = leaseUuidOf(text)
+    if (leaseId === undefined) throw leaseLost()
+    const partitionId = decodeLeaseToken(text)?.partitionId
+    refuseForeign(principal, [partitionId], context.queueOfPartition)
+    return leaseId
+  }
 }

@@ -1,7 +1,8 @@
-// A message by the id that its push returned: shows it, cancels it, makes it due. Cancels all messages of a
-// queue in a state, page by page.
+// A message by the id that its push returned: cancels it, makes it due. Cancels all messages of a queue in a
+// state, page by page.
 import {
   type CancelManyAnswer,
+  completionGroup,
   isUuid,
   type MessageState,
   messageStates,
@@ -11,22 +12,17 @@ import {
   readFields,
   shownGroup,
   type Verb,
+  type WakeHint,
 } from '@rouse/protocol'
-import { cancelMessage, type MessageById, messageById, runNow } from '@rouse/storage'
+import { cancelMessage, type MessageById, messageById, runNow, type TakenKey } from '@rouse/storage'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { requireOnFound } from '../auth/forbidden.ts'
 import type { Principal } from '../auth/principal.ts'
 import { runAdminQuery } from '../http/admin-query.ts'
+import { requireReadable } from '../http/redaction.ts'
 import type { BrokerContext } from '../worker/context.ts'
-import {
-  listMatching,
-  messageText,
-  type Query,
-  readFilter,
-  shownState,
-  toAttempt,
-  toGroup,
-} from './messages.ts'
+import { completedAtOf, groupsText, shownState, toAttempt } from './message/groups.ts'
+import { listMatching, messageText, type Query, readFilter } from './messages.ts'
 
 /** A message in another state cannot be cancelled. */
 const cancellableStates = ['ready', 'retrying', 'scheduled'] as const
@@ -34,20 +30,13 @@ const cancellableStates = ['ready', 'retrying', 'scheduled'] as const
 export function messageByIdRoutes(app: FastifyInstance, context: BrokerContext): void {
   const { pool, coordinator } = context
 
-  app.get('/api/v1/messages/:id', async (request, reply) => {
-    const id = idOf(request)
-    const found = await find(id, request.principal, 'peek')
-    reply.type('application/json; charset=utf-8')
-    return toText(found, context)
-  })
-
   app.delete('/api/v1/messages/:id', async (request) => {
     const id = idOf(request)
-    await find(id, request.principal, 'manage')
+    const { queue } = await findById(id, request.principal, 'manage', context)
     const done = await runAdminQuery(pool, (executor) => cancelMessage(executor, id))
     switch (done.outcome) {
       case 'cancelled':
-        coordinator.notifyMessageAvailable(done.woken)
+        coordinator.notifyMessageAvailable([...done.woken, endHint(queue)])
         return { cancelled: true }
       case 'leased':
         throw new RouseError('message_leased', undefined, {
@@ -64,7 +53,7 @@ export function messageByIdRoutes(app: FastifyInstance, context: BrokerContext):
 
   app.post('/api/v1/messages/:id/run-now', async (request) => {
     const id = idOf(request)
-    await find(id, request.principal, 'manage')
+    await findById(id, request.principal, 'manage', context)
     const done = await runAdminQuery(pool, (executor) => runNow(executor, id))
     switch (done.outcome) {
       case 'scheduled':
@@ -79,15 +68,35 @@ export function messageByIdRoutes(app: FastifyInstance, context: BrokerContext):
         throw noSuchMessage(id)
     }
   })
-
-  /** Throws if there is no such message, or the principal lacks the grant for its queue. */
-  async function find(id: string, principal: Principal, verb: Verb): Promise<MessageById> {
-    const found = await runAdminQuery(pool, (executor) => messageById(executor, id))
-    if (found === undefined) throw noSuchMessage(id)
-    requireOnFound(principal, verb, found.queue, () => noSuchMessage(id))
-    return found
-  }
 }
+
+/**
+ * Throws if there is no such message, or the principal lacks the grant for its queue. `read`: one that may only
+ * observe the queue gets the message without its content.
+ */
+export async function findById(
+  id: string,
+  principal: Principal,
+  verb: Verb | 'read',
+  { pool }: Pick<BrokerContext, 'pool'>,
+): Promise<MessageById> {
+  const found = await runAdminQuery(pool, (executor) => messageById(executor, id))
+  if (found === undefined) throw noSuchMessage(id)
+  const missing = () => noSuchMessage(id)
+  if (verb === 'read') requireReadable(principal, found.queue, missing)
+  else requireOnFound(principal, verb, found.queue, missing)
+  return found
+}
+
+/** For those who wait for the end of a message of this queue. */
+function endHint(queue: string): WakeHint {
+  return { queue, group: completionGroup }
+}
+
+/** Each message is cancelled by a call of its own, so that pops and pushes never wait for more than one. */
+const messagesPerChunk = 50
+/** A step ends after this time, also if it has handled fewer messages than it may. */
+const stepMsMax = 1_000
 
 /** Cancels a page of messages, or only counts them. A message that was delivered meanwhile is left. */
 async function cancelPage(query: Query, context: BrokerContext): Promise<CancelManyAnswer> {
@@ -96,18 +105,26 @@ async function cancelPage(query: Query, context: BrokerContext): Promise<CancelM
     state: () => parseChoice('state', query.state, cancellableStates),
     isDryRun: () => query.dryRun !== undefined && parseBoolean('dryRun', query.dryRun),
   })
-  const { messages, cursor } = await listMatching(filter, query, context)
-  let cancelled = 0
-  for (const { id } of isDryRun ? [] : messages) {
-    const done = await runAdminQuery(context.pool, (executor) => cancelMessage(executor, id))
-    if (done.outcome !== 'cancelled') continue
-    context.coordinator.notifyMessageAvailable(done.woken)
-    cancelled += 1
-  }
-  return { matched: messages.length, cancelled, cursor }
+  const untilMs = context.clock.nowMs() + stepMsMax
+  let [matched, cancelled] = [0, 0]
+  let cursor = query.cursor as string | null | undefined
+  do {
+    const limit = Math.min(filter.limit - matched, isDryRun ? filter.limit : messagesPerChunk)
+    const page = await listMatching({ ...filter, limit }, { ...query, cursor }, context)
+    matched += page.messages.length
+    cursor = page.cursor
+    for (const { id } of isDryRun ? [] : page.messages) {
+      const done = await runAdminQuery(context.pool, (executor) => cancelMessage(executor, id))
+      if (done.outcome !== 'cancelled') continue
+      context.coordinator.notifyMessageAvailable(done.woken)
+      cancelled += 1
+    }
+  } while (cursor !== null && matched < filter.limit && context.clock.nowMs() < untilMs)
+  if (cancelled > 0) context.coordinator.notifyMessageAvailable([endHint(filter.queue)])
+  return { matched, cancelled, cursor }
 }
 
-function idOf(request: FastifyRequest): string {
+export function idOf(request: FastifyRequest): string {
   const { id } = request.params as { readonly id: string }
   const known = id.toLowerCase()
   if (!isUuid(known)) throw noSuchMessage(id)
@@ -118,8 +135,13 @@ function noSuchMessage(id: string): RouseError {
   return new RouseError('not_found', `there is no message "${id}"`)
 }
 
-function toText(found: MessageById, context: BrokerContext): string {
-  const { queue, groups, cancelledAt, keptUntil, ...message } = found
+export function toText(
+  found: MessageById,
+  unique: TakenKey | undefined,
+  context: BrokerContext,
+): string {
+  const { queue, groups, cancelledAt, keptUntil, options, enteredAt: _, ...message } = found
+  const { expiresAt } = options
   const attempts = groups.flatMap(({ consumerGroup, history }) =>
     history.map((attempt) => ({
       consumerGroup: shownGroup(consumerGroup),
@@ -130,24 +152,44 @@ function toText(found: MessageById, context: BrokerContext): string {
     deliveredAt,
     ...history.map((attempt) => attempt.deliveredAt),
   ])
-  return messageText(message, queue, context, {
-    state: stateOf(found),
+  const state = stateOf(found)
+  const fields = {
+    state,
     cancelledAt: cancelledAt?.toISOString() ?? null,
     keptUntil: keptUntil?.toISOString() ?? null,
+    unique: unique ?? null,
+    ...options,
+    expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
     firstDeliveredAt: earliest(deliveries),
-    completedAt: null,
-    result: null,
-    progress: null,
+    completedAt: state === 'completed' ? latest(groups.map(completedAtOf)) : null,
     attempts,
-    groups: groups.map((group) => ({
-      ...toGroup(group),
-      consumerGroup: shownGroup(group.consumerGroup),
-    })),
+  }
+  return messageText(message, queue, context, fields, {
+    result: newest(groups, 'result', 'completedAt'),
+    progress: newest(groups, 'progress', 'progressAt'),
+    groups: groupsText(groups, shownGroup),
   })
 }
 
+/** Of what several groups reported, the last. */
+function newest(
+  groups: MessageById['groups'],
+  what: 'result' | 'progress',
+  when: 'completedAt' | 'progressAt',
+): string | null {
+  const reported = groups.filter((group) => group[what] !== null)
+  const [last] = reported.toSorted((a, b) => (b[when] ?? 0) - (a[when] ?? 0))
+  return last?.[what] ?? null
+}
+
+/** Null if one of the times is not known. */
+function latest(times: readonly (number | null)[]): string | null {
+  const known = times.filter((time) => time !== null)
+  return known.length < times.length ? null : new Date(Math.max(...known)).toISOString()
+}
+
 /** Of a message that several groups get, the state of the group that is furthest behind. */
-function stateOf({ dueAt, seq, cancelledAt, groups }: MessageById): MessageState {
+export function stateOf({ dueAt, seq, cancelledAt, groups }: MessageById): MessageState {
   if (cancelledAt !== null) return 'cancelled'
   if (seq === null && dueAt !== undefined) return 'scheduled'
   const states = new Set(groups.map(({ status }) => shownState(status)))

@@ -1,10 +1,7 @@
 // Lists and shows messages without leasing them.
 import {
-  type FailedAttempt,
   fieldError,
   isPartitionId,
-  type MessageAnswer,
-  type MessageState,
   messageStates,
   messageStatusAliases,
   messageStatuses,
@@ -23,25 +20,22 @@ import {
   transactionIdFor,
 } from '@rouse/protocol'
 import {
-  type FailedAttemptRow,
   findMessage,
   followMessages,
-  listCancelled,
   listMessages,
-  listScheduled,
   type MessageFilter,
-  type MessageInGroup,
   type Moment,
   queuePlace,
   type StoredMessage,
 } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { requireOnFound } from '../auth/forbidden.ts'
-import { readHolder } from '../holder.ts'
 import { runAdminQuery } from '../http/admin-query.ts'
-import { readTime } from '../http/page.ts'
+import { messageCursor, readMessageCursor } from '../http/message-cursor.ts'
+import { readText, readTime } from '../http/page.ts'
+import { requireReadable, shownTo } from '../http/redaction.ts'
 import { dataOf, jsonList, jsonWith } from '../http/stored-json.ts'
 import type { BrokerContext } from '../worker/context.ts'
+import { groupsText, shownState } from './message/groups.ts'
 
 export type Query = Readonly<Record<string, unknown>>
 type Params = { readonly partitionId: string; readonly transactionId: string }
@@ -56,7 +50,9 @@ export function messageRoutes(app: FastifyInstance, context: BrokerContext): voi
     const page = isFollowing
       ? await follow(filter, query.cursor, context)
       : await listMatching(filter, query, context)
-    const texts = page.messages.map((message) => messageText(message, filter.queue, context))
+    const texts = page.messages.map((message) =>
+      shownTo(request.principal, filter.queue, messageText(message, filter.queue, context)),
+    )
     reply.type('application/json; charset=utf-8')
     return jsonList('messages', texts, { cursor: page.cursor })
   })
@@ -71,9 +67,10 @@ export function messageRoutes(app: FastifyInstance, context: BrokerContext): voi
       new RouseError('not_found', `there is no message "${key}" in partition ${partitionId}`)
     if (found === undefined) throw missing()
     const { queue, groups, ...message } = found
-    requireOnFound(request.principal, 'peek', queue, missing)
+    requireReadable(request.principal, queue, missing)
     reply.type('application/json; charset=utf-8')
-    return messageText(message, queue, context, { groups: groups.map(toGroup) })
+    const text = messageText(message, queue, context, {}, { groups: groupsText(groups) })
+    return shownTo(request.principal, queue, text)
   })
 }
 
@@ -87,6 +84,7 @@ export function readFilter(query: Query, limitMax: number): MessageFilter {
         ? requestDefaults.consumerGroup
         : parseConsumerGroup(consumerGroup),
     status: () => readStatus(query),
+    errorCode: () => readErrorCode(query),
     limit: () =>
       limit === undefined
         ? requestDefaults.pageSize
@@ -105,6 +103,15 @@ function readStatus({ status, state }: Query): string | undefined {
     throw fieldError('invalid_request', 'state', 'and status are both given')
   const chosen = parseChoice('state', state, messageStates)
   return chosen === 'ready' ? 'pending' : chosen
+}
+
+/** Other messages have no error. */
+function readErrorCode(query: Query): string | undefined {
+  if (query.errorCode === undefined) return undefined
+  const status = readStatus(query)
+  if (status !== 'retrying' && status !== 'dead')
+    throw fieldError('invalid_request', 'errorCode', 'needs state=retrying or state=dead')
+  return readText('errorCode', query.errorCode)
 }
 
 function withoutAlias(status: unknown): unknown {
@@ -177,51 +184,25 @@ async function skip(
   return cursor
 }
 
-/** Where messages of a status are, in the order of the list. */
-const placesOf: Readonly<Record<string, readonly Source[]>> = {
-  scheduled: ['scheduled'],
-  cancelled: ['log', 'cancelled'],
-}
-const allPlaces: readonly Source[] = ['log', 'scheduled', 'cancelled']
-type Source = 'log' | 'scheduled' | 'cancelled'
-
-const cursorForm =
-  /^(log)-(\d{1,18}-\d{1,18})$|^(scheduled)-(\d{1,18})$|^(cancelled)-([0-9a-f-]{36}|0)$/
+/** An empty page that is not the last is followed by the next one, until this time has passed. */
+const emptyPagesMs = 100
 
 /** Lists messages in the log first, then scheduled ones, then those cancelled while they were scheduled. */
-async function list(filter: MessageFilter, cursor: unknown, context: BrokerContext): Promise<Page> {
-  const start = readCursor(cursor, cursorForm)?.filter((part) => part !== undefined)
-  const { status } = filter
-  const places = status === undefined ? allPlaces : (placesOf[status] ?? ['log'])
-  const [, from, position] = start ?? []
-  const left = from === undefined ? places : places.slice(places.indexOf(from as Source))
-  const messages: StoredMessage[] = []
-  for (const place of left) {
-    const limit = filter.limit - messages.length
-    if (limit === 0) return { messages, cursor: `${place}-${starts[place]}` }
-    const after = place === from ? (position as string) : starts[place]
-    const page = await listFrom(place, { ...filter, limit }, after, context)
-    messages.push(...page.messages)
-    if (page.next !== undefined) return { messages, cursor: `${place}-${page.next}` }
-  }
-  return { messages, cursor: null }
-}
-
-const starts = { log: '0-0', scheduled: '0', cancelled: '0' } as const
-
-async function listFrom(
-  place: Source,
+async function list(
   filter: MessageFilter,
-  after: string,
-  { pool }: BrokerContext,
-): Promise<{ readonly messages: readonly StoredMessage[]; readonly next: string | undefined }> {
-  if (place === 'scheduled') return runAdminQuery(pool, () => listScheduled(pool, filter, after))
-  if (place === 'cancelled') return runAdminQuery(pool, () => listCancelled(pool, filter, after))
-  const [partitionId = '0', seq = '0'] = after.split('-')
-  const { messages, next } = await runAdminQuery(pool, () =>
-    listMessages(pool, filter, { partitionId, seq }),
-  )
-  return { messages, next: next === undefined ? undefined : `${next.partitionId}-${next.seq}` }
+  cursor: unknown,
+  { pool, clock }: BrokerContext,
+): Promise<Page> {
+  const untilMs = clock.nowMs() + emptyPagesMs
+  let next = cursor === undefined ? undefined : readMessageCursor(cursor)
+  let messages: readonly StoredMessage[]
+  do {
+    const after = next
+    const page = await runAdminQuery(pool, () => listMessages(pool, filter, after))
+    messages = page.messages
+    next = page.next
+  } while (messages.length === 0 && next !== undefined && clock.nowMs() < untilMs)
+  return { messages, cursor: next === undefined ? null : messageCursor(next) }
 }
 
 async function follow(
@@ -248,6 +229,7 @@ export function messageText(
   queue: string,
   { cipher }: BrokerContext,
   more: object = {},
+  texts: Readonly<Record<string, string | null>> = {},
 ): string {
   const { payload, headers, createdAt, dueAt, transactionId, status, ...fields } = message
   const opened = dataOf(cipher, { queue, id: message.id }, payload)
@@ -262,38 +244,10 @@ export function messageText(
       dueAt: dueAt?.toISOString() ?? null,
       ...more,
     },
-    { data: opened.data, headers },
+    { data: opened.data, headers, ...texts },
   )
 }
 
 function generatedId({ partitionId, seq, id }: StoredMessage): string {
   return partitionId === null || seq === null ? id : transactionIdFor(partitionId, seq)
-}
-
-export function shownState(status: string): MessageState {
-  return status === 'pending' ? 'ready' : (status as MessageState)
-}
-
-export function toGroup(found: MessageInGroup): MessageAnswer['groups'][number] {
-  const { leaseExpiresAt, deliveredAt, nextTryAt, history, ...group } = found
-  return {
-    ...group,
-    status: group.status as MessageAnswer['groups'][number]['status'],
-    state: shownState(group.status),
-    ...readHolder(group.holder),
-    deliveredAt: deliveredAt === null ? null : new Date(deliveredAt).toISOString(),
-    leaseExpiresAt: leaseExpiresAt === null ? null : new Date(leaseExpiresAt).toISOString(),
-    nextTryAt: nextTryAt === null ? null : new Date(nextTryAt).toISOString(),
-    history: history.map(toAttempt),
-  }
-}
-
-/** A failed attempt, as the API shows it. */
-export function toAttempt(attempt: FailedAttemptRow): FailedAttempt {
-  return {
-    ...attempt,
-    ...readHolder(attempt.holder),
-    deliveredAt: attempt.deliveredAt === null ? null : new Date(attempt.deliveredAt).toISOString(),
-    endedAt: new Date(attempt.endedAt).toISOString(),
-  }
 }

@@ -25,7 +25,7 @@ import { holderOf } from '../holder.ts'
 import { ClientWatch } from '../http/client-watch.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
-import { submitAcks } from './ack.ts'
+import { type AckOrigin, submitAcks } from './ack.ts'
 import { createUndelivered, type Undelivered } from './undelivered.ts'
 
 const paths = [
@@ -44,7 +44,8 @@ export function popRoutes(app: FastifyInstance, context: BrokerContext): void {
       const options = readPopQuery(request.query as object, context.limits)
       const pop = toPopSpec(sourceOf(request, options), options, context)
       const watch = new ClientWatch(request, reply, undelivered)
-      return answerPop({ reply, options, pop, watch, undelivered, context })
+      const startedAtMs = context.clock.wallMs()
+      return answerPop({ reply, options, pop, watch, undelivered, context, startedAtMs })
     })
     app.post(
       path,
@@ -60,8 +61,10 @@ export function popRoutes(app: FastifyInstance, context: BrokerContext): void {
         const options = readPopBody(body, context.limits)
         const pop = toPopSpec(sourceOf(request, options), options, context)
         const watch = new ClientWatch(request, reply, undelivered)
-        const acks = await acknowledge(body.acks, options.consumerGroup, context)
-        return answerPop({ reply, options, pop, watch, acks, undelivered, context })
+        const origin = { group: options.consumerGroup, request }
+        const acks = await acknowledge(body.acks, origin, context)
+        const startedAtMs = context.clock.wallMs()
+        return answerPop({ reply, options, pop, watch, acks, undelivered, context, startedAtMs })
       },
     )
   }
@@ -69,7 +72,7 @@ export function popRoutes(app: FastifyInstance, context: BrokerContext): void {
 
 function dropNulls(body: unknown): void {
   const acks = (withoutNulls(body) as { acks?: unknown }).acks
-  if (Array.isArray(acks)) for (const ack of acks) withoutNulls(ack)
+  if (Array.isArray(acks)) for (const ack of acks) withoutNulls(ack, 'result')
 }
 
 function sourceOf(request: FastifyRequest, { namespace, task }: PopOptions): PopSource {
@@ -92,6 +95,7 @@ function toPopSpec(source: PopSource, options: PopOptions, context: BrokerContex
     partitions: options.partitions,
     leaseMs: options.leaseSeconds === undefined ? undefined : options.leaseSeconds * 1_000,
     autoAck: options.autoAck,
+    leasePerMessage: options.leasePerMessage,
     subscription: options.subscription,
     holder: holderOf(context.holder, options.consumer),
   }
@@ -99,7 +103,7 @@ function toPopSpec(source: PopSource, options: PopOptions, context: BrokerContex
 
 async function acknowledge(
   acks: readonly Ack[] | undefined,
-  group: string,
+  origin: Omit<AckOrigin, 'field'>,
   context: BrokerContext,
 ): Promise<AckResult[] | undefined> {
   if (acks === undefined) return undefined
@@ -107,7 +111,7 @@ async function acknowledge(
   if (acks.length > acknowledgmentsMax) {
     throw fieldError('invalid_request', 'acks', `must be at most ${acknowledgmentsMax}`)
   }
-  return submitAcks(acks, { group, field: 'acks' }, context)
+  return submitAcks(acks, { ...origin, field: 'acks' }, context)
 }
 
 interface PopRequest {
@@ -118,6 +122,8 @@ interface PopRequest {
   readonly acks?: readonly AckResult[] | undefined
   readonly undelivered: Undelivered
   readonly context: BrokerContext
+  /** Milliseconds since 1970. */
+  readonly startedAtMs: number
 }
 
 async function answerPop(request: PopRequest): Promise<FastifyReply> {
@@ -162,6 +168,8 @@ async function deliver(leases: readonly Lease[], request: PopRequest): Promise<F
     return reply.sent ? reply : reply.code(204).send()
   }
   context.deliveryLog?.claimed(readable, options.consumerGroup)
+  context.traces.answered(readable)
+  context.spans.delivered(readable, options.consumerGroup, request.startedAtMs)
   return sendJson(reply, json)
 }
 

@@ -12,7 +12,8 @@ import {
   RouseError,
   transactionIdFor,
 } from '@rouse/protocol'
-import { forgetfulQueue, type NewMessage, type PushedMessage } from '@rouse/storage'
+import { SidecarError } from '@rouse/sidecar'
+import { forgetfulQueue, type NewMessage, type PushedMessage, type UniqueKey } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import { runAdminQuery } from '../http/admin-query.ts'
 import { exactTextOf, withoutNulls } from '../http/json-body.ts'
@@ -29,12 +30,20 @@ export function pushRoute(app: FastifyInstance, context: BrokerContext): void {
       },
     },
     async (request, reply) => {
+      const startedMs = context.clock.nowMs()
       const { items: given, repeatAfterMs } = request.body as PushBody
-      const items = readPushItems(given, context)
+      const { traceparent } = request.headers
+      const { items, end } = context.spans.push(readPushItems(given, context), traceparent)
       reply.code(201)
       if (items.length === 0) return []
       if (repeatAfterMs !== undefined) await checkRepeat(given, repeatAfterMs, context)
-      const pushed = await context.sidecar.submit({ kind: 'PUSH', items, bytes: bytesOf(items) })
+      const pushed = await context.sidecar
+        .submit({ kind: 'PUSH', items, bytes: bytesOf(items) })
+        .catch((error: unknown) => {
+          throw atItem(error, (index) => `items[${index}]`)
+        })
+      end()
+      context.traces.pushed(pushed, context.clock.nowMs() - startedMs)
       return toPushedAnswer(items, pushed)
     },
   )
@@ -43,7 +52,23 @@ export function pushRoute(app: FastifyInstance, context: BrokerContext): void {
 function dropNulls(body: unknown): void {
   const items = (body as { items?: unknown } | undefined)?.items
   if (!Array.isArray(items)) return
-  for (const item of items) withoutNulls(item, 'payload')
+  for (const item of items) dropItemNulls(item)
+}
+
+/** `null` means absent, except as the payload. */
+export function dropItemNulls(item: unknown): void {
+  const unique = (withoutNulls(item, 'payload') as { unique?: unknown } | null)?.unique
+  withoutNulls(unique)
+}
+
+/** SQL refuses one message of the call by its number; the error names its field in the body. */
+export function atItem(error: unknown, pathOf: (index: number) => string): unknown {
+  if (!(error instanceof SidecarError) || error.code !== 'refused') return error
+  const { item, field } = error.detail
+  if (typeof item !== 'number' || typeof field !== 'string') return error
+  const { state, message } = error
+  const detail = { ...error.detail, field: `${pathOf(item - 1)}.${field}` }
+  return new SidecarError('refused', message, { cause: error, state, detail })
 }
 
 /** Validates the items of a request and builds the messages. `path` is their position in the body. */
@@ -69,12 +94,13 @@ export function readPushItems(
 /** Fields that are validated together. To find all errors, each set is tried in an otherwise valid item. */
 const itemParts: readonly (readonly (keyof PushItem)[])[] = [
   ['queue'],
-  ['partition'],
   ['payload'],
   ['dedupeKey', 'transactionId'],
   ['traceId'],
   ['headers'],
   ['delayMs', 'runAt'],
+  ['partition', 'priority'],
+  ['unique'],
 ]
 const goodItem: PushItem = { queue: 'q', payload: null }
 
@@ -107,7 +133,26 @@ function readPushItem(item: PushItem, context: BrokerContext, path: string): New
         ? undefined
         : jsonText(item, 'headers', `${path}.headers`, messageHeadersBytesMax),
     ...readDelay(item, context, path),
+    ...readOptions(item, path),
   }
+}
+
+/** What the message has instead of its queue's options. The schema has checked the values. */
+function readOptions(item: PushItem, path: string): Pick<NewMessage, 'priority' | 'options'> {
+  const { priority, retryLimit, retryBackoffMs, ttlMs } = item
+  if (priority !== undefined && priority > 0 && item.partition !== undefined) {
+    throw fieldError('invalid_request', `${path}.priority`, 'is not possible with a partition')
+  }
+  const ladder = typeof retryBackoffMs === 'number' ? [retryBackoffMs] : retryBackoffMs
+  const unique = item.unique && readUnique(item.unique, `${path}.unique`)
+  const options = { retryLimit, retryBackoffMs: ladder, ttlMs, unique }
+  const hasOptions = Object.values(options).some((option) => option !== undefined)
+  return { priority, options: hasOptions ? options : undefined }
+}
+
+/** The rule for names applies to the key. The schema has checked the other fields. */
+function readUnique(unique: UniqueKey, path: string): UniqueKey {
+  return { ...unique, key: parseTransactionId(unique.key, `${path}.key`) }
 }
 
 /** A missing transactionId is derived from seq, or, for a scheduled message, from its id. */
@@ -143,7 +188,7 @@ function readDelay(
 }
 
 /** A member of a parsed body as the JSON text that is stored. An absent member is stored as `null`. */
-export function jsonText<Name extends 'payload' | 'headers' | 'data'>(
+export function jsonText<Name extends 'payload' | 'headers' | 'data' | 'result' | 'progress'>(
   holder: { readonly [name in Name]?: unknown },
   name: Name,
   field: string,

@@ -1,5 +1,6 @@
 // Queues: configure, list, pause, resume, purge and delete them.
 import {
+  type CheckedOptionsAnswer,
   type ConfigureAnswer,
   type ConfigureBody,
   type DeletedAnswer,
@@ -21,6 +22,7 @@ import {
 import {
   type ConfiguredQueue,
   type ConsumerGroupStats,
+  checkOptions,
   configure,
   deleteQueue,
   purge,
@@ -48,8 +50,10 @@ export function queueRoutes(app: FastifyInstance, context: BrokerContext): void 
     {
       preValidation: async (request) => void withoutNulls(request.body),
     },
-    async (request): Promise<ConfigureAnswer> => {
-      const done = await applyConfigure(request.body as ConfigureBody, configure, context)
+    async (request): Promise<ConfigureAnswer | CheckedOptionsAnswer> => {
+      const body = request.body as ConfigureBody
+      if (body.dryRun === true) return checkOnly(body, context)
+      const done = await applyConfigure(request, body, configure, context)
       return { configured: true, queueId: done.queueId, options: done.options }
     },
   )
@@ -76,12 +80,13 @@ export function queueRoutes(app: FastifyInstance, context: BrokerContext): void 
   })
 
   app.delete('/api/v1/resources/queues/:queue', (request): Promise<DeletedAnswer> => {
-    return removeQueue(queueOf(request), context)
+    return removeQueue(request, queueOf(request), context)
   })
 
   app.post('/api/v1/queues/:queue/pause', async (request): Promise<PausedAnswer> => {
     const queue = queueOf(request)
     await runAdminQuery(pool, (executor) => setPaused(executor, queue, true))
+    context.queueChanged(queue, 'paused', request.principal.name)
     return { queue, paused: true }
   })
 
@@ -90,12 +95,14 @@ export function queueRoutes(app: FastifyInstance, context: BrokerContext): void 
     coordinator.notifyPartitionFree(
       await runAdminQuery(pool, (executor) => setPaused(executor, queue, false)),
     )
+    context.queueChanged(queue, 'resumed', request.principal.name)
     return { queue, paused: false }
   })
 
   app.post('/api/v1/queues/:queue/purge', async (request, reply): Promise<PurgedAnswer> => {
     const queue = queueOf(request)
     const purged = await runAdminQuery(pool, (executor) => purge(executor, queue))
+    context.queueChanged(queue, 'purged', request.principal.name)
     if (purged !== null) return { queue, purged }
     reply.code(202).header('location', `/api/v1/resources/queues/${encodeURIComponent(queue)}`)
     return { queue, purging: true }
@@ -103,11 +110,13 @@ export function queueRoutes(app: FastifyInstance, context: BrokerContext): void 
 }
 
 export async function removeQueue(
+  { principal }: FastifyRequest,
   queue: string,
-  { pool }: Pick<BrokerContext, 'pool'>,
+  { pool, queueChanged }: Pick<BrokerContext, 'pool' | 'queueChanged'>,
 ): Promise<DeletedAnswer> {
   const existed = await runAdminQuery(pool, (executor) => deleteQueue(executor, queue))
   if (!existed) throw noSuchQueue(queue)
+  queueChanged(queue, 'deleted', principal.name)
   return { deleted: true }
 }
 
@@ -123,20 +132,40 @@ export function readQueueFilter(query: Query) {
   })
 }
 
-/** Calls one of the functions that configure a queue, and announces the change to all nodes. */
-export async function applyConfigure(
-  body: ConfigureBody,
-  call: typeof configure,
-  { pool, tellConfigured }: BrokerContext,
-): Promise<ConfiguredQueue> {
-  const { queue, namespace, task } = readFields({
+function readPlace(body: ConfigureBody) {
+  return readFields({
     queue: () => parseQueueName(body.queue),
     namespace: () => (isAbsent(body.namespace) ? undefined : parseNamespace(body.namespace)),
     task: () => (isAbsent(body.task) ? undefined : parseTask(body.task)),
   })
+}
+
+/** What only the state of the queue forbids, such as an ordering while messages are leased, is not found. */
+async function checkOnly(
+  body: ConfigureBody,
+  { pool }: BrokerContext,
+): Promise<CheckedOptionsAnswer> {
+  readPlace(body)
+  const options = checkNumbers(body.options ?? {})
+  await runAdminQuery(pool, (executor) => checkOptions(executor, options)).catch(
+    (error: unknown) => {
+      throw withSuggestions(error, Object.keys(options))
+    },
+  )
+  return { configured: false, dryRun: true }
+}
+
+/** Calls one of the functions that configure a queue, and announces the change to all nodes. */
+export async function applyConfigure(
+  { principal }: FastifyRequest,
+  body: ConfigureBody,
+  call: typeof configure,
+  { pool, tellConfigured, queueChanged }: BrokerContext,
+): Promise<ConfiguredQueue> {
+  const { queue, namespace, task } = readPlace(body)
   const options = checkNumbers(body.options ?? {})
   const mayMove = namespace !== undefined || task !== undefined || call === replaceQueue
-  const before = mayMove ? await runAdminQuery(pool, () => queuePlace(pool, queue)) : undefined
+  const before = await runAdminQuery(pool, () => queuePlace(pool, queue))
   const configured = await runAdminQuery(pool, (executor) => {
     return call(executor, { queue, namespace, task, options })
   }).catch((error: unknown) => {
@@ -145,6 +174,7 @@ export async function applyConfigure(
   const place = { namespace: configured.namespace, task: configured.task }
   const hint = { queue, partition: null, group: null, ...place, count: 0 }
   tellConfigured(hint, configured.version, mayMove && hasMoved(before, configured))
+  queueChanged(queue, before === undefined ? 'created' : 'configured', principal.name)
   return configured
 }
 

@@ -31,6 +31,7 @@ import type { Principal } from '../auth/principal.ts'
 import { runAdminQuery } from '../http/admin-query.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import { readOffset, readText, readTime } from '../http/page.ts'
+import { requireReadable, shownTo } from '../http/redaction.ts'
 import { jsonList, jsonWith } from '../http/stored-json.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { jsonText } from './push.ts'
@@ -72,13 +73,15 @@ export function traceRoutes(app: FastifyInstance, context: BrokerContext): void 
     const { partitionId, transactionId } = request.params as Params
     const key = parseTransactionId(transactionId)
     const limit = readLimit(request.query as Query)
-    await requireOnPartition(request.principal, 'peek', partitionId, context)
     const timeline = isPartitionId(partitionId)
-      ? await timelineOf(context, partitionId, key, limit)
+      ? await timelineOf(context, request.principal, { partitionId, transactionId: key, limit })
       : undefined
     if (timeline === undefined) throw noSuchPartition(partitionId)
     reply.type('application/json; charset=utf-8')
-    return jsonList('traces', timeline.map(traceText))
+    return jsonList(
+      'traces',
+      timeline.map((trace) => textFor(request.principal, trace)),
+    )
   })
 
   app.get('/api/v1/traces/by-name/:name', async (request, reply) => {
@@ -95,7 +98,8 @@ export function traceRoutes(app: FastifyInstance, context: BrokerContext): void 
     const traces = await runAdminQuery(pool, () => tracesByName(pool, { name, ...filter }))
     reply.type('application/json; charset=utf-8')
     const cursor = traces.length < limit ? null : traces.at(-1)?.id
-    return jsonList('traces', traces.map(traceText), { cursor })
+    const texts = traces.map((trace) => textFor(request.principal, trace))
+    return jsonList('traces', texts, { cursor })
   })
 
   app.get('/api/v1/traces/names', async (request): Promise<TraceNamesAnswer> => {
@@ -148,12 +152,13 @@ function readCursor({ cursor }: Query): string | undefined {
 /** Oldest first. Undefined if the partition does not exist. */
 async function timelineOf(
   { pool }: BrokerContext,
-  partitionId: string,
-  transactionId: string,
-  limit: number,
+  principal: Principal,
+  of: { readonly partitionId: string; readonly transactionId: string; readonly limit: number },
 ): Promise<TraceRow[] | undefined> {
+  const { partitionId, transactionId, limit } = of
   const names = await runAdminQuery(pool, () => partitionNames(pool, partitionId))
   if (names === undefined) return undefined
+  requireReadable(principal, names.queue, () => noSuchPartition(partitionId))
   const reported = await runAdminQuery(pool, () => {
     return tracesOfMessage(pool, partitionId, transactionId, limit)
   })
@@ -166,8 +171,9 @@ async function timelineOf(
   )
 }
 
-function traceText({ data, createdAt, ...trace }: TraceRow): string {
-  return jsonWith({ ...trace, createdAt: createdAt.toISOString() }, { data })
+function textFor(principal: Principal, { data, createdAt, ...trace }: TraceRow): string {
+  const text = jsonWith({ ...trace, createdAt: createdAt.toISOString() }, { data })
+  return shownTo(principal, trace.queue, text)
 }
 
 function noSuchPartition(partitionId: string): RouseError {

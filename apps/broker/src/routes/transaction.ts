@@ -8,11 +8,12 @@ import {
   type TransactionResult,
 } from '@rouse/protocol'
 import type { AckItem, CommittedTransaction, NewMessage } from '@rouse/storage'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { refuseForeign } from '../auth/foreign-receipts.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
-import { logEnded } from './ack.ts'
-import { readPushItems, toPushedAnswer } from './push.ts'
+import { logEnded, readResult } from './ack.ts'
+import { atItem, dropItemNulls, readPushItems, toPushedAnswer } from './push.ts'
 import { fenceAcks, type PlacedAck } from './required-leases.ts'
 
 export function transactionRoute(app: FastifyInstance, context: BrokerContext): void {
@@ -26,11 +27,21 @@ export function transactionRoute(app: FastifyInstance, context: BrokerContext): 
     },
     async (request) => {
       const body = request.body as TransactionBody
-      const { acks: given, pushes, group } = readOperations(body, context)
-      const acks = await fenceAcks(given, body.requiredLeases ?? [], context.leases)
+      const { acks: given, pushes: read, group } = readOperations(body, context)
+      const results = readEach(given, ({ ack, path }) => readResult(ack, path, context.limits))
+      const { items: pushes, end } = context.spans.push(read, request.headers.traceparent)
+      const fenced = await fenceAcks(given, body.requiredLeases ?? [], context.leases)
+      const acks = fenced.map((item, i) => ({ ...item, result: results[i] }))
+      const partitionIds = acks.map(({ message }) => message?.partitionId)
+      refuseForeign(request.principal, partitionIds, context.queueOfPartition)
       const transaction = { acks, pushes, group }
-      const result = await context.sidecar.submit({ kind: 'TRANSACTION', transaction })
-      logAcks(given, acks, result, context)
+      const result = await context.sidecar
+        .submit({ kind: 'TRANSACTION', transaction })
+        .catch((error: unknown) => {
+          throw atItem(error, (index) => pushPath(body, index))
+        })
+      end()
+      logAcks(given, acks, result, request, context)
       return { success: true, results: toResults(body, pushes, result) }
     },
   )
@@ -78,17 +89,29 @@ function checkFence(ack: TransactionAck, requiredLeases: readonly string[], i: n
   throw fieldError('invalid_request', `operations[${i}].leaseId`, 'is missing')
 }
 
+/** Where the pushed item with this number is in the body. */
+function pushPath({ operations }: TransactionBody, index: number): string {
+  let before = 0
+  for (const [i, operation] of operations.entries()) {
+    if (operation.type !== 'push') continue
+    if (index < before + operation.items.length) return `operations[${i}].items[${index - before}]`
+    before += operation.items.length
+  }
+  return 'operations'
+}
+
 /** `given` and `acks` have the same order. */
 function logAcks(
   given: readonly PlacedAck[],
   acks: readonly AckItem[],
   { deadLettered }: CommittedTransaction,
+  request: FastifyRequest,
   context: BrokerContext,
 ): void {
   const dead = new Set(deadLettered)
   for (const [i, item] of acks.entries()) {
     const outcome = { accepted: true, deadLettered: dead.has(i) }
-    logEnded(context, given[i]?.ack.transactionId, item, outcome)
+    logEnded(context, request, given[i]?.ack.transactionId, item, outcome)
   }
 }
 
@@ -124,7 +147,8 @@ function dropNulls(body: unknown): void {
   const operations = (withoutNulls(body) as { operations?: unknown } | undefined)?.operations
   if (!Array.isArray(operations)) return
   for (const operation of operations) {
-    const items = (withoutNulls(operation) as { items?: unknown } | undefined | null)?.items
-    if (Array.isArray(items)) for (const item of items) withoutNulls(item, 'payload')
+    const items = (withoutNulls(operation, 'result') as { items?: unknown } | undefined | null)
+      ?.items
+    if (Array.isArray(items)) for (const item of items) dropItemNulls(item)
   }
 }

@@ -11,14 +11,16 @@ export interface WhyOptions {
   readonly idleGroupMs: number
 }
 
+/** `action` is the request that helps, if there is one. */
 type Reason = WhyReason & Readonly<Record<string, unknown>>
 
 export function explain(facts: QueueFacts, options: WhyOptions): Reason[] {
   const { queue } = options
   const reasons: Reason[] = []
   if (facts.paused) {
-    const text = `The queue is paused: nothing is delivered until POST /api/v1/queues/${encodeURIComponent(queue)}/resume.`
-    reasons.push({ code: 'paused', text })
+    const text = 'The queue is paused: nothing is delivered until it is resumed.'
+    const action = `POST /api/v1/queues/${encodeURIComponent(queue)}/resume`
+    reasons.push({ code: 'paused', text, action })
   }
   if (facts.sizeMax > 0 && facts.size !== null && facts.size >= facts.sizeMax) {
     const { size, sizeMax } = facts
@@ -66,6 +68,7 @@ function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions)
     const text = `${group.retries === 1 ? '1 message has' : `${group.retries} messages have`} failed and will be tried again, the next at ${nextRetryAt}.`
     reasons.push({ code: 'retry_later', text, count: group.retries, nextRetryAt })
   }
+  if (group.prioritized > 0 && ready > group.prioritized) reasons.push(explainPriority(group))
   if (ready > 0 && !isAtLimit && !isRated && !facts.paused)
     reasons.push(explainReady(group, options))
   const isWithheld = isAtLimit || group.fullLanes > 0 || group.ratedLanes > 0
@@ -75,12 +78,24 @@ function explainGroup(group: GroupFacts, facts: QueueFacts, options: WhyOptions)
     const who = readHolder(group.holder)
     reasons.push({ code: 'in_progress', text, inFlight, firstExpiresAt, ...who })
   }
+  if (group.expired > 0) {
+    const text = `${messages(group.expired)} too old: ${group.expired === 1 ? 'it was' : 'they were'} not delivered within the ttlMs of the push, and will not be.`
+    reasons.push({ code: 'expired', text, count: group.expired })
+  }
   if (group.dead > 0) {
-    const text = `${messages(group.dead)} in the dead letters: GET /api/v1/dlq?queue=${encodeURIComponent(options.queue)} shows why.`
-    reasons.push({ code: 'dead_letters', text, count: group.dead })
+    const text = `${count(group.dead)} failed too often or for good, and ${group.dead === 1 ? 'is a dead letter' : 'are dead letters'}.`
+    const action = `GET /api/v1/dead-letters?queue=${encodeURIComponent(options.queue)}`
+    reasons.push({ code: 'dead_letters', text, count: group.dead, action })
   }
   if (group.idle !== null) reasons.push(...explainIdle(group, group.idle, options))
   return reasons
+}
+
+/** Messages with a priority are delivered before all others, however many there are. */
+function explainPriority({ ready, prioritized, topPriority }: GroupFacts): Reason {
+  const behind = ready - prioritized
+  const text = `${messages(prioritized)} delivered first because of their priority, the highest is ${topPriority}: ${messages(behind)} waiting behind them.`
+  return { code: 'priority', text, prioritized, topPriority, behind }
 }
 
 /** The limits that withhold messages: of the whole group, and of single partitions. */
@@ -127,12 +142,12 @@ function explainIdle(group: GroupFacts, idle: IdleFacts, options: WhyOptions): R
     until === null
       ? 'permanently (ROUSE_IDLE_GROUP_SECONDS is 0)'
       : `until ${until} (ROUSE_IDLE_GROUP_SECONDS), and longer if no other group is in use then`
-  const path = `/api/v1/consumer-groups/${encodeURIComponent(group.consumerGroup)}/queues/${encodeURIComponent(queue)}`
+  const action = `DELETE /api/v1/groups/${encodeURIComponent(group.consumerGroup)}/queues/${encodeURIComponent(queue)}`
   const text =
     `No request since ${lastSeenAt}: this group holds back retention and keeps ${idle.isPartial ? 'at least ' : ''}` +
-    `${count(idle.messages)}, the oldest of ${oldestAt}, ${end}. If it is not needed, delete it: DELETE ${path}.`
+    `${count(idle.messages)}, the oldest of ${oldestAt}, ${end}. Delete the group if it is not needed.`
   const facts = { lastSeenAt, messages: idle.messages, isPartial: idle.isPartial, oldestAt, until }
-  return [{ code: 'holds_retention', text, ...facts }]
+  return [{ code: 'holds_retention', text, ...facts, action }]
 }
 
 function explainHeld(lane: HeldLane): Reason {
@@ -140,7 +155,7 @@ function explainHeld(lane: HeldLane): Reason {
   const error = lane.errorMessage ?? lane.errorCode
   const nextTryAt = iso(dueAt)
   const text =
-    `${lane.partition === null ? 'The lane of messages without a partition' : `Partition "${lane.partition}"`} is held by message ${lane.transactionId}, which failed ${times(attempts)}` +
+    `${lane.partition === null ? 'The lane of messages without a partition' : `Partition "${lane.partition}"`} is held by message ${lane.messageId ?? lane.transactionId}, which failed ${times(attempts)}` +
     `${error === null ? '' : ` (${error.slice(0, 200)})`} and is tried again at ${nextTryAt}; ` +
     `${messages(behind)} waiting behind it. With onFailure=skip they would overtake it.`
   return { code: 'held_lane', text, ...facts, attempts, behind, nextTryAt }
@@ -174,12 +189,12 @@ function explainReady(group: GroupFacts, { waitingFor }: WhyOptions): Reason {
     const text = `${messages(ready)} ready, and the number of waiting pops is ${waiting}: delivery should follow at any moment.`
     return { code: 'ready', text, ready, waiting }
   }
-  const text = `${messages(ready)} ready, but no consumer is waiting for them; the last request of this group was around ${lastSeenAt}.`
+  const text = `${messages(ready)} ready, but no consumer is waiting for ${ready === 1 ? 'it' : 'them'}; the last request of this group was around ${lastSeenAt}.`
   return { code: 'no_consumers', text, ready, lastSeenAt }
 }
 
 /** Reasons that are reported but do not explain why nothing is delivered. */
-const besides: readonly string[] = ['dead_letters', 'idle_group', 'holds_retention']
+const besides: readonly string[] = ['dead_letters', 'expired', 'idle_group', 'holds_retention']
 
 /** Reasons that concern the whole queue, if no reason of a group explains why nothing is delivered. */
 function explainQueue(facts: QueueFacts, known: readonly Reason[], options: WhyOptions): Reason[] {
@@ -188,9 +203,9 @@ function explainQueue(facts: QueueFacts, known: readonly Reason[], options: WhyO
     const ready = facts.messages
     const kept =
       facts.evictMs === null
-        ? 'all are kept until one does'
+        ? `${ready === 1 ? 'it is' : 'all are'} kept until one does`
         : `each is kept for ${facts.evictMs / 1_000} s`
-    const text = `${messages(ready)} in the queue, but no consumer group has requested them yet: ${kept}.`
+    const text = `${messages(ready)} in the queue, but no consumer group has requested ${ready === 1 ? 'it' : 'them'} yet: ${kept}.`
     return [{ code: 'no_consumers', text, ready }]
   }
   if (isExplained) return []

@@ -16,13 +16,15 @@ export function whyRoute(app: FastifyInstance, context: BrokerContext): void {
     const { consumerGroup } = request.query as Query
     const group = consumerGroup === undefined ? undefined : parseConsumerGroup(consumerGroup)
     const asked = { queue, ...(group === undefined ? {} : { consumerGroup: group }) }
-    return { ...asked, reasons: await findReasons(queue, group, context) }
+    const mayPeek = request.principal.grants.covers('peek', queue)
+    return { ...asked, reasons: await findReasons(queue, group, mayPeek, context) }
   })
 }
 
-async function findReasons(
+export async function findReasons(
   queue: string,
   group: string | undefined,
+  mayPeek: boolean,
   context: BrokerContext,
 ): Promise<WhyReason[]> {
   const { pool, config } = context
@@ -37,11 +39,20 @@ async function findReasons(
   }
   if (facts === undefined) throw noSuchQueue(queue)
   const waiting = await waitingInCluster(context)
-  return explain(facts, {
+  return explain(mayPeek ? facts : withoutErrorTexts(facts), {
     queue,
     waitingFor: (name) => countWaiting(waiting, queue, name, facts),
     idleGroupMs: config.idleGroupSeconds * 1_000,
   })
+}
+
+/** Error texts are content, which needs `peek`. */
+function withoutErrorTexts(facts: QueueFacts): QueueFacts {
+  const groups = facts.groups.map((group) => ({
+    ...group,
+    held: group.held.map((lane) => ({ ...lane, errorMessage: null })),
+  }))
+  return { ...facts, groups }
 }
 
 function isDatabaseDown(error: unknown): boolean {

@@ -9,10 +9,16 @@ import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import type { PayloadCipher } from '../encryption/payload-cipher.ts'
 import type { Logger } from '../log.ts'
+import type { QueueChange } from '../observe/events/node-event.ts'
 import type { NodeMetrics } from '../observe/node-activity.ts'
 import type { QueueList } from '../observe/queue-list.ts'
 import type { SeriesRequest, SeriesValues } from '../observe/series/series-store.ts'
+import type { MessageSpans } from '../observe/tracing/message-spans.ts'
+import type { NodeTraces, TraceRequest } from '../observe/why/trace-record.ts'
+import type { TraceRecorder } from '../observe/why/trace-recorder.ts'
+import type { DeadLetterLog } from './dead-letter-log.ts'
 import type { DeliveryLog } from './delivery-log.ts'
+import type { EventHub } from './event-hub.ts'
 import type { LeaseLookups } from './lease-lookups.ts'
 
 /** Whether the worker is draining. A field, not a function, because every response reads it. */
@@ -36,9 +42,14 @@ export interface BrokerContext {
   readonly log: Logger
   /** Undefined unless the log level is debug. */
   readonly deliveryLog: DeliveryLog | undefined
+  readonly deadLetterLog: DeadLetterLog
+  /** Passes traces on, and exports spans if that is configured. */
+  readonly spans: MessageSpans
   readonly pool: pg.Pool
   readonly sidecar: Pick<SidecarDbPool, 'submit'>
   readonly leases: LeaseLookups
+  /** The queue of a partition, if this worker has seen it: costs no query. */
+  readonly queueOfPartition: (partitionId: string) => string | undefined
   /** Encrypts and decrypts the payloads of encrypted queues. */
   readonly cipher: Pick<PayloadCipher, 'open' | 'seal'>
   readonly coordinator: Pick<
@@ -65,4 +76,12 @@ export interface BrokerContext {
   readonly metrics: () => Promise<NodeMetrics>
   /** The past of this node. */
   readonly series: (request: SeriesRequest) => Promise<SeriesValues>
+  /** Records the timings of some messages. */
+  readonly traces: TraceRecorder
+  /** What this node remembers about a message. */
+  readonly tracesOf: (request: TraceRequest) => Promise<NodeTraces>
+  /** The streams of events that this worker serves. */
+  readonly events: EventHub
+  /** Reports that someone changed a queue. */
+  readonly queueChanged: (queue: string, change: QueueChange, by: string) => void
 }

@@ -10,6 +10,7 @@ import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import type { Outbox, PrimaryMessage, WorkerMessage } from '../ipc.ts'
 import type { Logger } from '../log.ts'
+import { createIssuerClient, type IssuerClient } from './issuer-client.ts'
 
 const answerMsMax = 2_000
 /** How often used keys are reported, and pops whose key has expired are ended. */
@@ -39,6 +40,7 @@ export function createWorkerAuth(options: {
   readonly certificates: ClientCertificates | undefined
 }): {
   readonly keyClient: KeyClient
+  readonly issuerClient: IssuerClient
   readonly access: Access
   readonly openPolls: OpenPolls
   readonly rateLimits: RateLimits
@@ -51,10 +53,12 @@ export function createWorkerAuth(options: {
   const ring = new KeyRing(clock)
   const openPolls = new OpenPolls()
   const rateLimits = new RateLimits(clock)
-  const keyClient = createKeyClient({ outbox, ring, openPolls, rateLimits, workerId })
+  const keyClient = createKeyClient({ outbox, ring, openPolls, rateLimits, clock, workerId })
+  const issuerClient = createIssuerClient(config, outbox, clock)
   return {
     keyClient,
-    access: createAccess(config, ring, certificates),
+    issuerClient,
+    access: createAccess(config, ring, clock, certificates, issuerClient.tokens),
     openPolls,
     rateLimits,
     audit: new AuditLog({ write, log, clock }),
@@ -69,9 +73,10 @@ function createKeyClient(options: {
   readonly ring: KeyRing
   readonly openPolls: OpenPolls
   readonly rateLimits: RateLimits
+  readonly clock: Clock
   readonly workerId: number
 }): KeyClient {
-  const { outbox, ring, openPolls, rateLimits, workerId } = options
+  const { outbox, ring, openPolls, rateLimits, clock, workerId } = options
   const asked = new Map<number, () => void>()
   let lastId = 0
   let timer: NodeJS.Timeout | undefined
@@ -96,7 +101,7 @@ function createKeyClient(options: {
       timer ??= setInterval(() => {
         report()
         // Keys expire while the database is unavailable, too, and then nothing is received.
-        openPolls.endInvalid(ring)
+        openPolls.endInvalid(ring, clock.wallMs())
       }, reportMs)
       return ask(false)
     },
@@ -122,7 +127,7 @@ function createKeyClient(options: {
       ring.update(table, ageMs)
       rateLimits.nodes = nodes
       if (table !== undefined) rateLimits.keep(ring.keyIds)
-      openPolls.endInvalid(ring)
+      openPolls.endInvalid(ring, clock.wallMs())
       if (id === undefined) return
       asked.get(id)?.()
       asked.delete(id)

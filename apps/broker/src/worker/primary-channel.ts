@@ -1,6 +1,6 @@
 // The worker's end of the channel to its primary: the sidecar's calls of the SharedStateManager, notices of
 // due times, and the messages from the primary.
-import type { WakeHint } from '@rouse/protocol'
+import { isCompletionGroup, type WakeHint } from '@rouse/protocol'
 import type { Coordinator, Operation, SidecarDbPool } from '@rouse/sidecar'
 import type { AckItem, NewMessage, PushedMessage } from '@rouse/storage'
 import type { EncryptedQueues } from '../encryption/sealing.ts'
@@ -13,6 +13,7 @@ import {
   type WorkerMessage,
 } from '../ipc.ts'
 import type { WorkerDrain } from './drain.ts'
+import type { IssuerClient } from './issuer-client.ts'
 import type { KeyClient } from './key-client.ts'
 import type { Observation } from './observation.ts'
 
@@ -37,7 +38,10 @@ export class HintGate {
   readonly #outbox: Outbox<WorkerMessage>
   readonly #nowMs: () => number
   #areWanted = true
-  /** One hint per queue for all its partitions and groups, with the time of the last one. */
+  /**
+   * One hint per queue for all its partitions and groups, and one for those who wait for the end of a message,
+   * with the time of the last one.
+   */
   readonly #kept = new Map<string, { readonly hint: WakeHint; readonly atMs: number }>()
 
   constructor(outbox: Outbox<WorkerMessage>, nowMs: () => number) {
@@ -65,9 +69,12 @@ export class HintGate {
       )
   }
 
-  #keep({ queue, namespace, task }: WakeHint): void {
-    this.#kept.delete(queue)
-    this.#kept.set(queue, { hint: { queue, namespace, task }, atMs: this.#nowMs() })
+  #keep({ queue, namespace, task, group }: WakeHint): void {
+    const isEnd = isCompletionGroup(group ?? '')
+    const key = isEnd ? `${group}${queue}` : queue
+    const hint = { queue, namespace, task, ...(isEnd && { group }) }
+    this.#kept.delete(key)
+    this.#kept.set(key, { hint, atMs: this.#nowMs() })
     // The one that goes is the oldest. If it is recent, the number of hints shows that some are missing.
     if (this.#kept.size <= keptQueuesMax + 1) return
     const oldest = this.#kept.keys().next().value
@@ -99,21 +106,23 @@ export function handlePrimaryMessages(parts: {
   readonly sidecar: Pick<SidecarDbPool, 'onGrant'>
   readonly gate: Pick<HintGate, 'setWanted'>
   readonly encrypted: Pick<EncryptedQueues, 'refresh'>
-  readonly observation: Pick<Observation, 'answered'>
+  readonly observation: Pick<Observation, 'received'>
   readonly keyClient: Pick<KeyClient, 'received'>
+  readonly issuerClient: Pick<IssuerClient, 'received'>
   readonly reloadTls: () => void
   readonly drain: WorkerDrain
 }): void {
-  const { sidecar, gate, encrypted, observation, keyClient, reloadTls, drain } = parts
+  const { sidecar, gate, encrypted, observation, keyClient, issuerClient, reloadTls, drain } = parts
   process.on('message', (value: unknown) => {
     for (const message of readBatch<PrimaryMessage>(value)) {
       if (message.type === 'grant') sidecar.onGrant(message.grant)
       else if (message.type === 'hintsWanted') gate.setWanted(message.areWanted)
       else if (message.type === 'configured') void encrypted.refresh()
       else if (message.type === 'keys' || message.type === 'limitUse') keyClient.received(message)
+      else if (message.type === 'issuer') issuerClient.received(message)
       else if (message.type === 'reloadTls') reloadTls()
       else if (message.type === 'drain') drain.begin()
-      else observation.answered(message)
+      else observation.received(message)
     }
   })
 }
@@ -157,9 +166,12 @@ function followUpFor(operation: Operation): FollowUp | undefined {
       return (result, outbox) =>
         notifyScheduled(pushes, (result as { pushed: PushedMessage[] }).pushed, outbox)
     }
+    case 'RENEW_LEASE':
+      return operation.exact === true ? notifyExpiry : undefined
     case 'POP':
     case 'POP_WAIT':
-    case 'RENEW_LEASE':
+    case 'PROGRESS':
+    case 'END_WAIT':
     case 'RELEASE':
       return undefined
   }
@@ -168,6 +180,11 @@ function followUpFor(operation: Operation): FollowUp | undefined {
 /** Whether the ack leaves something to promote: a retry, or a dead letter for another queue. */
 function mayBeDue({ status }: AckItem): boolean {
   return status !== undefined && status !== 'completed'
+}
+
+/** An exact time may be earlier than the one that the scheduler knows. */
+function notifyExpiry(expiresAtMs: unknown, outbox: Outbox<WorkerMessage>): void {
+  if (typeof expiresAtMs === 'number') outbox.post({ type: 'expires', atMs: expiresAtMs })
 }
 
 function requestDuePoll(_result: unknown, outbox: Outbox<WorkerMessage>): void {
@@ -185,7 +202,8 @@ function notifyScheduled(
 ): void {
   let known: { readonly queue: string; readonly due: Due } | undefined
   for (const [i, { status }] of pushed.entries()) {
-    if (status !== 'scheduled') continue
+    // A replaced message may have been scheduled, and is due at another time then.
+    if (status !== 'scheduled' && status !== 'replaced') continue
     const item = items[i] as NewMessage
     const due = dueOf(item)
     if (known !== undefined || due === undefined) return outbox.post({ type: 'pollDue' })

@@ -1,11 +1,17 @@
-// What a worker asks its primary for: the body of `/stats`, and what `/metrics` and `/api/v1/series` need.
+// What a worker asks its primary for: the body of `/stats`, and what `/metrics`, `/api/v1/series` and
+// `/api/v1/events` need.
 import { RouseError } from '@rouse/protocol'
 import type { PrimaryMessage, WorkerMessage } from '../ipc.ts'
+import type { PastEvents } from '../observe/events/node-event.ts'
 import type { NodeMetrics } from '../observe/node-activity.ts'
 import type { SeriesRequest, SeriesValues } from '../observe/series/series-store.ts'
+import type { NodeTraces, TraceRequest } from '../observe/why/trace-record.ts'
 
 type Stats = Readonly<Record<string, unknown>>
-export type Answer = Extract<PrimaryMessage, { type: 'stats' | 'metrics' | 'series' }>
+export type Answer = Extract<
+  PrimaryMessage,
+  { type: 'stats' | 'metrics' | 'series' | 'pastEvents' | 'traces' }
+>
 
 /** The primary usually answers in a millisecond. After this time the last answer is used. */
 const answerMsMax = 250
@@ -35,9 +41,19 @@ export class PrimaryQuestions {
     return answer.series
   }
 
+  async pastEvents(sinceMs: number): Promise<PastEvents> {
+    const answer = await this.#ask('pastEvents', (id) => ({ type: 'askEvents', id, sinceMs }))
+    return answer.past
+  }
+
+  async traces(request: TraceRequest): Promise<NodeTraces> {
+    const answer = await this.#ask('traces', (id) => ({ type: 'askTraces', id, request }))
+    return answer.traces
+  }
+
   answered(answer: Answer): void {
-    // A series answers only the request that asked for it.
-    if (answer.type !== 'series') this.#last.set(answer.type, answer)
+    // The others answer only the request that asked for them.
+    if (answer.type === 'stats' || answer.type === 'metrics') this.#last.set(answer.type, answer)
     this.#asked.get(answer.id)?.(answer)
     this.#asked.delete(answer.id)
   }

@@ -4,6 +4,7 @@ import { queuesOfPartitions } from '@rouse/storage'
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
 import type { Outbox, WorkerMessage, WorkerReport, WorkerStats } from '../ipc.ts'
+import type { MessageSpans } from '../observe/tracing/message-spans.ts'
 import type { WorkerObserver } from '../observe/worker-observer.ts'
 
 const reportMs = 1_000
@@ -22,9 +23,10 @@ export function createStatsReports(options: {
   readonly pool: pg.Pool
   readonly counts: { readonly requests: number }
   readonly observer: WorkerObserver
+  readonly spans: Pick<MessageSpans, 'counts'>
   readonly clock: Clock
 }): StatsReports {
-  const { outbox, sidecar, pool, counts, observer, clock } = options
+  const { outbox, sidecar, pool, counts, observer, spans, clock } = options
   const max = pool.options.max
   let timer: NodeJS.Timeout | undefined
   let rates: WorkerStats['queriesPerSecond'] = {}
@@ -36,6 +38,7 @@ export function createStatsReports(options: {
       ...sidecar.stats(),
       pool: { total: totalCount, idle: idleCount, queued: waitingCount, limit: options.max, max },
       requests: counts.requests,
+      spans: spans.counts,
       queriesPerSecond: rates,
       counted: observer.take(),
     }

@@ -17,9 +17,13 @@ import { createServer } from '../http/server.ts'
 import { openTls } from '../http/tls.ts'
 import { createLogger, type Logger, logLimit } from '../log.ts'
 import { newMessageIds } from '../message-ids.ts'
+import { MessageSpans } from '../observe/tracing/message-spans.ts'
+import { SpanExporter } from '../observe/tracing/span-exporter.ts'
 import { WorkerObserver } from '../observe/worker-observer.ts'
 import { cannotListenExitCode } from '../primary/worker-pool.ts'
+import { version } from '../version.ts'
 import type { BrokerContext, WorkerPhase } from './context.ts'
+import { DeadLetterLog } from './dead-letter-log.ts'
 import { createDeliveryLog } from './delivery-log.ts'
 import { createWorkerDrain, type WorkerDrain } from './drain.ts'
 import { createWorkerAuth } from './key-client.ts'
@@ -41,16 +45,17 @@ export async function runWorker(config: Config): Promise<void> {
   const counts = { requests: 0 }
   const outbox = outboxToPrimary()
   const { coordinator, gate } = remoteCoordinator(outbox, systemClock.nowMs)
-  const observer = new WorkerObserver(systemClock.nowMs)
-  const sidecar = createSidecar(config, pool, coordinator, observer)
+  const observer = createObserver(config, workerId)
+  const sidecar = createSidecar({ config, workerId, pool, coordinator, observer })
   const cipher = payloadCipherOf(config.encryptionKey)
   const encrypted = createEncryptedQueues({ cipher, pool, log })
-  const observed = { observer, outbox, sidecar, pool, counts, clock: systemClock }
-  const observation = createObservation({ ...observed, workers: config.workers })
   const tls = openTls(config, log)
   const { certificates } = tls
   const authOptions = { config, outbox, pool, log, clock: systemClock, workerId, certificates }
-  const { keyClient, ...auth } = createWorkerAuth(authOptions)
+  const { keyClient, issuerClient, ...auth } = createWorkerAuth(authOptions)
+  const spans = createSpans(config, log)
+  const observed = { spans, observer, outbox, sidecar, pool, counts, clock: systemClock, config }
+  const observation = createObservation({ ...observed, nodeAuthorization: auth.nodeAuthorization })
   const readiness = createReadiness({ pool, nowMs: systemClock.nowMs })
   const drain = createWorkerDrain({
     phase,
@@ -73,10 +78,13 @@ export async function runWorker(config: Config): Promise<void> {
     ...auth,
     clock: systemClock,
     log,
+    spans,
+    deadLetterLog: new DeadLetterLog(log, systemClock.nowMs),
     deliveryLog: createDeliveryLog(log, systemClock.nowMs),
     pool,
     sidecar: encrypted.wrap(withDueNotices(sidecar, outbox)),
     leases: createLeaseLookups(pool, { timeoutMs: config.writeTimeoutMs }),
+    queueOfPartition: (partitionId) => observer.queues.queueOf(partitionId),
     cipher,
     coordinator,
     requestDuePoll: () => outbox.post({ type: 'pollDue' }),
@@ -91,9 +99,10 @@ export async function runWorker(config: Config): Promise<void> {
   }
   const app = createServer(context, tls.options)
   const reloadTls = () => tls.reload(app.server)
-  handlePrimaryMessages({ sidecar, gate, encrypted, observation, keyClient, reloadTls, drain })
+  const clients = { keyClient, issuerClient }
+  handlePrimaryMessages({ sidecar, gate, encrypted, observation, ...clients, reloadTls, drain })
   handleProcessEvents(phase, drain)
-  await Promise.all([encrypted.start(), keyClient.start()])
+  await Promise.all([encrypted.start(), keyClient.start(), issuerClient.start()])
   outbox.post({ type: 'ready', url: await listen(app, config, log) })
   // Pops may already be waiting: if the worker listens on two addresses, the first one accepts requests while
   // the second is being resolved.
@@ -101,8 +110,20 @@ export async function runWorker(config: Config): Promise<void> {
   observation.start()
 }
 
-function workerLog({ logLevel, nodeId }: Config, workerId: number): Logger {
-  return createLogger({ level: logLevel, node: nodeId, process: `worker ${workerId}` })
+function workerLog({ logLevel, logFormat, nodeId }: Config, workerId: number): Logger {
+  const names = { node: nodeId, process: `worker ${workerId}` }
+  return createLogger({ level: logLevel, format: logFormat, ...names })
+}
+
+function createObserver({ nodeId: node, whySlowMs: slowMs }: Config, worker: number) {
+  return new WorkerObserver({ nowMs: systemClock.nowMs, node, worker, slowMs })
+}
+
+function createSpans({ otlpUrl, nodeId }: Config, log: Logger): MessageSpans {
+  if (otlpUrl === undefined) return new MessageSpans(undefined, systemClock)
+  const onFailure = (reason: string) => log.warn({ reason }, 'spans could not be exported')
+  const exporter = new SpanExporter({ url: otlpUrl, node: nodeId, version, onFailure })
+  return new MessageSpans(exporter, systemClock)
 }
 
 function createWorkerPool(config: Config, workerId: number, log: Logger): pg.Pool {
@@ -134,14 +155,22 @@ function connectionsOf(server: Server): Promise<number> {
   return new Promise((resolve) => server.getConnections((_error, count) => resolve(count ?? 0)))
 }
 
-function createSidecar(
-  config: Config,
-  pool: pg.Pool,
-  coordinator: Coordinator,
-  observer: SidecarObserver,
-): SidecarDbPool {
+function createSidecar({
+  config,
+  workerId,
+  pool,
+  coordinator,
+  observer,
+}: {
+  readonly config: Config
+  readonly workerId: number
+  readonly pool: pg.Pool
+  readonly coordinator: Coordinator
+  readonly observer: SidecarObserver
+}): SidecarDbPool {
   return new SidecarDbPool({
     observer,
+    worker: String(workerId),
     takenAfterMs: Math.floor(config.notifyDeliveryTimeoutMs / 4),
     executor: poolExecutor(pool, config.prepare),
     coordinator,

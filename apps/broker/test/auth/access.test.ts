@@ -9,8 +9,14 @@ const clock = { nowMs: () => 0, wallMs: () => 0 }
 function accessOf(settings: object = {}, hasKeys = false) {
   const ring = new KeyRing(clock)
   ring.update({ hasKeys, nodeSecret: '00'.repeat(32), keys: [] })
-  const config = { host: '127.0.0.1', insecure: false, advertiseUrl: undefined, allowedHosts: [] }
-  return withSocket(createAccess({ ...config, ...settings }, ring))
+  const config = {
+    host: '127.0.0.1',
+    insecure: false,
+    advertiseUrl: undefined,
+    allowedHosts: [],
+    corsOrigins: [],
+  }
+  return withSocket(createAccess({ ...config, ...settings }, ring, clock))
 }
 
 /** On a connection without TLS. */
@@ -31,8 +37,14 @@ test('a node on loopback without keys is open, every other node is not', async (
 })
 
 test('before the keys are known, no request is served', async (t) => {
-  const config = { host: '127.0.0.1', insecure: false, advertiseUrl: undefined, allowedHosts: [] }
-  const access = withSocket(createAccess(config, new KeyRing(clock)))
+  const config = {
+    host: '127.0.0.1',
+    insecure: false,
+    advertiseUrl: undefined,
+    allowedHosts: [],
+    corsOrigins: [],
+  }
+  const access = withSocket(createAccess(config, new KeyRing(clock), clock))
   t.throws(() => access.authenticate({}), { code: 'unauthenticated' })
 })
 
@@ -62,6 +74,16 @@ test('a page of another site is refused, with or without a credential', async (t
     const headers = { 'sec-fetch-site': 'cross-site' }
     t.throws(() => access.authenticate(headers), { code: 'forbidden' })
     t.throws(() => access.authenticate({ ...headers, authorization: 'Bearer rouse_x' }), {
+      code: 'forbidden',
+    })
+  }
+  const listed = accessOf({ corsOrigins: ['https://app.example'] })
+  const crossSite = { 'sec-fetch-site': 'cross-site' }
+  t.match(listed.authenticate({ ...crossSite, origin: 'https://app.example' }), {
+    name: 'anonymous',
+  })
+  for (const origin of ['https://app.example.evil', 'http://app.example', 'null', undefined]) {
+    t.throws(() => listed.authenticate({ ...crossSite, ...(origin && { origin }) }), {
       code: 'forbidden',
     })
   }

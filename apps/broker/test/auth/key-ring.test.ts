@@ -1,4 +1,5 @@
-import { randomBytes } from 'node:crypto'
+import crypto, { randomBytes } from 'node:crypto'
+import { syncBuiltinESMExports } from 'node:module'
 import type { KeyTable, LiveKey } from '@rouse/storage'
 import { test } from 'tap'
 import { apiKeyHash, newApiKey } from '../../src/auth/api-key.ts'
@@ -133,4 +134,37 @@ test('a node proves its membership for a minute, with the right to read stats on
   t.equal(ring.findNode(credential.replace('1000000', '1000001')), undefined, 'another time')
   time.ms += 60_001
   t.equal(ring.findNode(credential), undefined, 'too old')
+})
+
+test('credentials are compared in constant time, and by nothing else', async (t) => {
+  const { ring } = ringAt()
+  const a = keyNamed('a')
+  ring.update(tableOf(a.live))
+  const forged = `${a.key.slice(0, -1)}${a.key.endsWith('0') ? '1' : '0'}`
+  const node = ring.signForNode()
+  const forgedNode = node.replace(/.$/, (last) => (last === '0' ? '1' : '0'))
+  const original = crypto.timingSafeEqual
+  let calls = 0
+  const replaceBy = (result: boolean | undefined) => {
+    crypto.timingSafeEqual = (x, y) => {
+      calls += 1
+      return result ?? original(x, y)
+    }
+    syncBuiltinESMExports()
+  }
+  t.teardown(() => {
+    crypto.timingSafeEqual = original
+    syncBuiltinESMExports()
+  })
+  replaceBy(false)
+  t.throws(() => ring.find(a.key), { code: 'unauthenticated' })
+  t.equal(ring.findNode(node), undefined)
+  replaceBy(undefined)
+  ring.find(a.key)
+  t.throws(() => ring.find(forged), { code: 'unauthenticated' })
+  t.equal(ring.findNode(forgedNode), undefined)
+  t.equal(calls, 5, 'one comparison each, also once the key was shown')
+  replaceBy(true)
+  t.match(ring.find(forged), { name: 'a' }, 'this comparison alone decides')
+  t.ok(ring.findNode(forgedNode))
 })

@@ -50,6 +50,8 @@ async function startLink(t: Test, { url, pool }: TestDatabase, id: string) {
     log: createLogger({ level: 'silent', node: id, process: 'test' }),
     host,
     timers: { expect: (dueAtMs) => heard.push({ dueAtMs }) },
+    events: { clusterChanged: () => {}, wakes: undefined },
+    keys: { readAgain: () => heard.push('keys') },
     onSuperseded: () => {},
   })
   t.teardown(() => link.stop())
@@ -118,11 +120,12 @@ test('each kind of hint is received as that kind', async (t) => {
   a.link.broadcast(hint, 'free')
   a.link.tellConfigured(hint, 7)
   a.link.tellScheduled('q', 1_234)
-  await eventually(() => b.heard.length === 4)
+  a.link.tellKeysChanged()
+  await eventually(() => b.heard.length === 5)
   const uncounted = { ...hint, count: 0 }
   t.same(
     new Set(b.heard),
-    new Set([{ hint }, { hint: uncounted }, { configured: uncounted }, { dueAtMs: 1_234 }]),
+    new Set([{ hint }, { hint: uncounted }, { configured: uncounted }, { dueAtMs: 1_234 }, 'keys']),
   )
 })
 

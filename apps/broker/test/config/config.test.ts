@@ -279,3 +279,21 @@ test('the error for impossible connection settings names the setting and a fix',
   })
   t.equal(load({ ROUSE_CONNECTIONS_MAX: '18', ROUSE_WORKERS: '2' }).connectionsMax, 18)
 })
+
+test('a flag with a secret is noticed, so that it can be hidden', async (t) => {
+  const env = { ROUSE_DATABASE_URL: 'postgres://localhost/x', ROUSE_GOSSIP_SECRET: 'x'.repeat(32) }
+  t.equal(loadConfig({ env, args: ['--port=1'] }).hasSecretFlag, false)
+  t.equal(loadConfig({ env, args: ['--gossip-secret', 'y'.repeat(32)] }).hasSecretFlag, true)
+})
+
+test('an issuer needs an audience, and a URL that no one can listen to on the way', async (t) => {
+  const audience = { ROUSE_OIDC_AUDIENCE: 'rouse' }
+  t.equal(load({ ROUSE_OIDC_ISSUER: 'https://id.example/a', ...audience }).oidcAudience, 'rouse')
+  t.throws(() => load(audience), { message: /^ROUSE_OIDC_ISSUER is not set/ })
+  t.throws(() => load({ ROUSE_OIDC_ISSUER: 'https://id.example' }), {
+    message: /^ROUSE_OIDC_AUDIENCE is not set/,
+  })
+  t.throws(() => load({ ROUSE_OIDC_ISSUER: 'http://id.example', ...audience }), {
+    message: /^ROUSE_OIDC_ISSUER must be a URL that begins with https/,
+  })
+})

@@ -35,7 +35,9 @@ test('a dump restored on another server', { timeout, skip: dumpMissing }, async 
   const original = await newDatabase(t, from, 'app')
   const { systemIdentifier } = await fillAndStop(t, original.url)
   // Roles are not part of a dump.
-  await onServer(to, 'create role rouse_producer nologin')
+  for (const role of ['rouse_producer', 'rouse_node']) {
+    await onServer(to, `create role ${role} nologin`)
+  }
   const restored = await newDatabase(t, to, 'app')
   await copyByDump(original.url, restored.url)
   await useCopy(t, restored.url, { database: 'app', systemIdentifier })

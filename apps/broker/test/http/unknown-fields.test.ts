@@ -62,6 +62,8 @@ test('wrong names are refused with the right suggestion', async (t) => {
     ['POST', '/dlq/redrive', { queue: 'q', errorCode: 'E' }, 'errorCode', 'where.errorCode'],
     ['GET', '/messages?queue=q&search=stripe', undefined, 'search', undefined],
     ['GET', '/messages?queue=q&statuss=dead', undefined, 'statuss', 'status'],
+    ['GET', '/messages?queue=q&group=g', undefined, 'group', 'consumerGroup'],
+    ['DELETE', '/messages?queue=q&state=ready&dryrun=true', undefined, 'dryrun', 'dryRun'],
     ['DELETE', '/dlq?queue=q&grup=g', undefined, 'grup', undefined],
     ['POST', '/queues/q/pause', { until: 1 }, 'until', undefined],
     ['POST', '/queues/q/purge?partition=1', undefined, 'partition', undefined],
@@ -141,6 +143,76 @@ test('every route refuses an unknown parameter and an unknown field of its body'
     t.equal(inBody.body.code, 'unknown_field', `${method} ${path}`)
     t.equal(inBody.body.errors[0].field, 'noSuchField')
   }
+})
+
+/** The fields in the sources of existing clients, by route; where in the body they are. */
+const sentByClients: readonly (readonly [string, string, string, ((one: object) => object)?])[] = [
+  [
+    'POST',
+    '/push',
+    'queue partition payload transactionId traceId producerSub trace_id',
+    (one) => ({ items: [one] }),
+  ],
+  [
+    'GET',
+    '/pop/queue/x',
+    'batch wait timeout consumerGroup autoAck partitions namespace task subscriptionMode subscriptionFrom',
+  ],
+  ['GET', '/pop', 'namespace task batch wait timeout consumerGroup autoAck'],
+  ['POST', '/ack', 'transactionId partitionId leaseId status error consumerGroup', (one) => one],
+  [
+    'POST',
+    '/ack/batch',
+    'acknowledgments consumerGroup',
+    (one) => ({ acknowledgments: [], ...one }),
+  ],
+  [
+    'POST',
+    '/ack/batch',
+    'transactionId partitionId leaseId status error',
+    (one) => ({ acknowledgments: [one] }),
+  ],
+  ['POST', '/transaction', 'operations requiredLeases', (one) => ({ operations: [], ...one })],
+  [
+    'POST',
+    '/transaction',
+    'transactionId partitionId leaseId status error consumerGroup',
+    (one) => ({ operations: [{ type: 'ack', ...one }] }),
+  ],
+  ['POST', '/lease/x/extend', 'seconds', (one) => one],
+  ['POST', '/configure', 'queue namespace task options', (one) => one],
+  ['GET', '/dlq', 'queue consumerGroup partition limit offset from to'],
+  ['GET', '/messages', 'queue partition status ns namespace task from to limit offset cursor'],
+  ['GET', '/resources/queues', 'limit offset search namespace task'],
+  [
+    'POST',
+    '/traces',
+    'transactionId partitionId consumerGroup traceNames eventType data',
+    (one) => one,
+  ],
+  ['GET', '/traces/by-name/x', 'limit offset from to'],
+  ['GET', '/traces/names', 'limit offset search'],
+  ['GET', '/consumer-groups/lagging', 'minLagSeconds'],
+  ['DELETE', '/consumer-groups/x', 'deleteMetadata'],
+  ['DELETE', '/consumer-groups/x/queues/y', 'deleteMetadata'],
+  ['POST', '/consumer-groups/x/queues/y/seek', 'timestamp toEnd', (one) => one],
+  ['POST', '/consumer-groups/x/queues/y/partitions/z/seek', 'timestamp toEnd', (one) => one],
+  ['POST', '/consumer-groups/x/subscription', 'subscriptionTimestamp', (one) => one],
+]
+
+test('each field that existing clients send is known to its route', async (t) => {
+  for (const [method, path, names, inBody] of sentByClients) {
+    for (const name of names.split(' ')) {
+      const sent =
+        inBody === undefined
+          ? await send(method, api.at(`${path}?${name}=1`))
+          : await send(method, api.at(path), inBody({ [name]: 1 }))
+      t.not(sent.body?.code, 'unknown_field', `${name} of ${method} ${path}`)
+    }
+  }
+  const [method, path, , inBody] = sentByClients[0] as (typeof sentByClients)[number]
+  const other = await send(method, api.at(path), inBody?.({ producerName: 1 }))
+  t.equal(other.body.code, 'unknown_field', 'and no other')
 })
 
 test('what existing clients send is accepted', async (t) => {

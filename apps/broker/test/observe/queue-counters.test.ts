@@ -29,7 +29,7 @@ function ackOf(partitionId: string, status: AckItem['status'] = 'completed'): Ac
 }
 
 function start() {
-  const observer = new WorkerObserver(() => 0)
+  const observer = new WorkerObserver({ nowMs: () => 0, node: 'a', worker: 1, slowMs: 1_000 })
   const take = () =>
     Object.fromEntries(
       observer.take().queues.map(([queue, counts]) => {
@@ -38,8 +38,16 @@ function start() {
       }),
     )
   const deliver = (leases: Lease[], isAutoAcked = false) => {
-    const delivery = { databaseTimeMs: 5, source: 'local', isAutoAcked: () => isAutoAcked }
-    observer.delivered(leases, delivery)
+    observer.delivered(leases, {
+      databaseTimeMs: 5,
+      source: 'local',
+      group: 'default',
+      hintMs: 0,
+      popMs: 1,
+      waitedMs: () => 0,
+      holder: () => '',
+      isAutoAcked: () => isAutoAcked,
+    })
   }
   return { observer, take, deliver }
 }

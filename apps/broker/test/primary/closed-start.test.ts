@@ -70,15 +70,29 @@ test('an initial key of a wrong form is reported before the database is opened',
   t.notMatch(output, /secret"/)
 })
 
-test('closed nodes read the stats of each other', { timeout }, async (t) => {
+test('closed nodes read the stats of each other, and announce revoked keys', {
+  timeout,
+}, async (t) => {
   const one = await startBroker(t)
   const admin = await makeKey(one.url, undefined, { preset: 'admin' })
   await untilKnown(one.url, admin.key, 200)
-  const two = await startBroker(t, { database: one.database, token: admin.key })
+  const worker = await makeKey(one.url, admin.key, { preset: 'worker' })
+  const env = { ROUSE_LOG_LEVEL: 'debug' }
+  const two = await startBroker(t, { database: one.database, token: admin.key, env })
   for (const { url } of [one, two]) {
     await eventually(async () => {
       const { body } = await sendAs(admin.key, 'GET', `${url}/stats?scope=cluster`)
       return body.totals.nodes === 2 && body.unreachable.length === 0
     })
   }
+  const poll = sendAs(worker.key, 'GET', `${two.url}/api/v1/pop/queue/q?wait=true&timeout=50000`)
+  await eventually(async () => {
+    const { body } = await sendAs(admin.key, 'GET', `${two.url}/stats`)
+    return body.waiting.total === 1 && body.peers.some(({ hearsUs }: any) => hearsUs === true)
+  })
+  const before = two.log.length
+  t.equal((await sendAs(admin.key, 'DELETE', `${one.url}/api/v1/keys/${worker.id}`)).status, 200)
+  t.match(await poll, { status: 401, body: { code: 'unauthenticated' } })
+  const told = two.log.slice(before).some(({ msg }) => msg === 'API keys changed on another node')
+  t.ok(told, 'by gossip, before the next read of the keys')
 })

@@ -9,6 +9,7 @@ import { systemClock } from '../../src/clock.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import type { PrimaryMessage } from '../../src/ipc.ts'
 import { createLogger } from '../../src/log.ts'
+import { NodeEvents } from '../../src/observe/events/node-events.ts'
 import { NodeActivity } from '../../src/observe/node-activity.ts'
 import { SharedStateHost } from '../../src/primary/shared-state-host.ts'
 
@@ -35,7 +36,9 @@ function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
     pool: {} as pg.Pool,
     workers: { post: () => {}, postAll: (message) => toWorkers.push(message) },
     keys: { received: () => {} },
+    issuer: { received: () => {} },
     activity: new NodeActivity({ nowMs: () => 0, wallMs: () => 0, namedQueuesMax: 10 }),
+    events: new NodeEvents({ node: 'a', wallMs: () => 0, post: () => {} }),
     stats: (one) => {
       shared = one
       return {}
@@ -47,11 +50,13 @@ function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
       broadcast: (one, kind) => toPeers.push({ kind, hint: one }),
       tellConfigured: (one, version) => toPeers.push({ kind: 'configured', hint: one, version }),
       tellScheduled: () => {},
+      tellKeysChanged: () => {},
       broadcastEverything: () => toPeers.push({ kind: 'everything' }),
       interestChanged: () => {},
       peersWait: () => true,
     },
     timers: {
+      expect: () => true,
       expectDue: () => undefined,
       pollDueTimes: () => {
         looks += 1

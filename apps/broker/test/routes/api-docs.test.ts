@@ -1,8 +1,17 @@
 // The description of the API is complete, and its examples are true: each passes its schema and gets the
 // documented status from a node.
-import { answers, type Endpoint, endpoints, exampleParams, examples } from '@rouse/protocol'
+import {
+  answers,
+  closed,
+  type Endpoint,
+  endpoints,
+  exampleParams,
+  examples,
+  otherAnswers,
+  textAnswers,
+} from '@rouse/protocol'
 import fastify from 'fastify'
-import { test } from 'tap'
+import { type Test, test } from 'tap'
 import { bodySchema } from '../../src/http/request-schemas.ts'
 import { type Answer, apiOf, send } from '../support/http.ts'
 import { sharedBroker } from '../support/shared-broker.ts'
@@ -25,16 +34,38 @@ test('/openapi.json describes every route', async (t) => {
   const operations = Object.values(body.paths as Record<string, object>).flatMap(Object.values)
   t.equal(new Set(operations.map(({ operationId }) => operationId)).size, endpoints.length)
   for (const { operationId, responses, parameters = [] } of operations) {
-    t.ok(
-      Object.keys(responses).some((code) => /^2\d\d$/.test(code)),
-      operationId,
-    )
+    const successes = Object.keys(responses).filter((code) => /^2\d\d$/.test(code))
+    t.ok(successes.length > 0, operationId)
+    for (const code of successes.filter((one) => one !== '204')) {
+      const [content] = Object.values(responses[code].content ?? {}) as { schema?: object }[]
+      t.ok(content?.schema, `${operationId} has a schema for ${code}`)
+    }
     for (const one of parameters) t.ok(one.in === 'query' || one.example !== undefined, operationId)
   }
   t.match(body.paths['/api/v1/push'].post.requestBody.content['application/json'].schema, {
     additionalProperties: false,
     properties: { items: { items: { additionalProperties: false } } },
   })
+})
+
+test('/openapi.json names the scheme and the grants of every route', async (t) => {
+  const { body } = await send('GET', `${url}/openapi.json`)
+  t.match(body.components.securitySchemes, { apiKey: { type: 'http', scheme: 'bearer' } })
+  for (const endpoint of endpoints) {
+    const path = endpoint.path.replaceAll(/:(\w+)/g, '{$1}')
+    const operation = body.paths[path][endpoint.method.toLowerCase()]
+    const key = keyOf(endpoint)
+    if (endpoint.needs === 'nothing') {
+      t.match(operation, { security: [], description: 'Needs no credential.' }, key)
+      continue
+    }
+    t.same(operation.security, [{ apiKey: [] }], key)
+    t.same(operation['x-rouse-grants'], endpoint.needs, key)
+    for (const { verb, orRedacted } of endpoint.needs) {
+      t.match(operation.description, new RegExp(`^Needs the grant .*\`${verb}\``), key)
+      if (orRedacted !== undefined) t.match(operation.description, `\`${orRedacted}\` is enough`)
+    }
+  }
 })
 
 test('an example exists for every endpoint with a body, and passes the schema', async (t) => {
@@ -62,31 +93,64 @@ test('an example exists for every endpoint with a body, and passes the schema', 
 })
 
 test('every example gets the documented status and response from a node', async (t) => {
-  const app = fastify({ bodyLimit: 10_000_000 })
-  t.teardown(() => app.close())
-  for (const [i, endpoint] of endpoints.entries()) {
-    const body = answers[keyOf(endpoint)] ?? {}
-    app.post(`/${i}`, { schema: { body } }, async () => 'passed')
-  }
-  for (const [i, endpoint] of endpoints.entries()) {
-    const { query = {}, body, status = 200 } = examples[keyOf(endpoint)] ?? {}
+  const isAnswer = await checkerOf(t)
+  for (const endpoint of endpoints) {
+    const key = keyOf(endpoint)
+    const { query = {}, body, status = 200 } = examples[key] ?? {}
     const live = await prepare(endpoint)
     const path = endpoint.path.replaceAll(/:(\w+)/g, (_, name: string) =>
       encodeURIComponent(live[name] ?? exampleParams[name] ?? ''),
     )
     const search = new URLSearchParams(query).toString()
     const address = `${url}${path}${search === '' ? '' : `?${search}`}`
-    const answer = await replay(endpoint.method, address, withLive(body, live))
-    t.equal(answer.status, status, `${keyOf(endpoint)} ${JSON.stringify(answer.body)}`)
-    if (answers[keyOf(endpoint)] === undefined) continue
-    const checked = await app.inject({ method: 'POST', url: `/${i}`, payload: answer.body })
-    t.equal(checked.body, 'passed', keyOf(endpoint))
+    const answer = await replay(endpoint, address, withLive(body, live))
+    t.equal(answer.status, status, `${key} ${JSON.stringify(answer.body)}`)
+    const type = textAnswers[key] ?? 'application/json'
+    t.ok(answer.headers.get('content-type')?.startsWith(type), `${key} is ${type}`)
+    if (textAnswers[key] === undefined) t.equal(await isAnswer(key, answer.body), 'yes', key)
   }
 })
 
+test('other successes have the documented response', async (t) => {
+  const isAnswer = await checkerOf(t)
+  const queue = exampleParams.queue as string
+  await prepare({ method: 'GET', path: '/', summary: '', needs: 'nothing' })
+  for (const path of ['/dlq/redrive', '/dead-letters/redrives']) {
+    const plan = await api.post(path, { queue, dryRun: true })
+    t.equal(plan.status, 200)
+    t.equal(await isAnswer(`POST /api/v1${path} 200`, plan.body), 'yes', JSON.stringify(plan.body))
+  }
+  const listed = await api.get(`/messages?queue=${queue}`)
+  t.equal(await isAnswer('GET /api/v1/messages', listed.body), 'yes', 'messages in every state')
+  const stats = await send('GET', `${url}/stats?scope=cluster`)
+  t.equal(stats.status, 200)
+})
+
+/** Whether a response passes the schema of its endpoint, strictly: no field is converted or unknown. */
+async function checkerOf(t: Test): Promise<(key: string, answer: unknown) => Promise<string>> {
+  const customOptions = { coerceTypes: false, removeAdditional: false, useDefaults: false } as const
+  const app = fastify({ bodyLimit: 10_000_000, ajv: { customOptions } })
+  t.teardown(() => app.close())
+  const schemas = new Map(Object.entries(answers))
+  for (const [key, byStatus] of Object.entries(otherAnswers)) {
+    for (const [status, schema] of Object.entries(byStatus)) schemas.set(`${key} ${status}`, schema)
+  }
+  const keys = [...schemas.keys()]
+  for (const [i, schema] of [...schemas.values()].entries()) {
+    // A body that is not an object could not be sent.
+    const body = { type: 'object', required: ['answer'], properties: { answer: closed(schema) } }
+    app.post(`/${i}`, { schema: { body } }, async () => 'yes')
+  }
+  return async (key, answer) => {
+    const address = `/${keys.indexOf(key)}`
+    const checked = await app.inject({ method: 'POST', url: address, payload: { answer } })
+    return checked.body
+  }
+}
+
 /** The pages and the metrics are not JSON. */
-async function replay(method: string, address: string, body: unknown): Promise<Answer> {
-  if (!/\/docs\b|\/metrics$/.test(address)) return send(method, address, body)
+async function replay(endpoint: Endpoint, address: string, body: unknown): Promise<Answer> {
+  if (textAnswers[keyOf(endpoint)] === undefined) return send(endpoint.method, address, body)
   const response = await fetch(address)
   await response.text()
   const { status, headers } = response
@@ -106,11 +170,12 @@ async function prepare({ method, path }: Endpoint): Promise<Readonly<Record<stri
   const dead = (await api.pop(queue as string, `?consumerGroup=${group}`)).body.messages[0]
   await api.ack(dead, 'dlq', { errorCode: 'SMTP_451' })
   await send('PUT', api.at(`/schedules/${name}`), { queue: 'reports', cron: '@yearly' })
-  const made = path.includes('/keys')
+  const made = /\/(keys|session)/.test(path)
     ? await api.post('/keys', { name: 'k', preset: 'viewer' })
     : undefined
   const ids: Record<string, string> = {
     keyId: made?.body.id ?? '',
+    key: made?.body.key ?? '',
     id: pushed.body[0].id,
     partitionId: dead.partitionId,
   }

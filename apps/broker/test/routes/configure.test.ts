@@ -2,17 +2,20 @@
 import { eventually, testDatabase } from '@rouse/testkit'
 import fastify from 'fastify'
 import { type Test, test } from 'tap'
+import { anonymous } from '../../src/auth/principal.ts'
 import { queueRoutes } from '../../src/routes/queues.ts'
 import type { BrokerContext } from '../../src/worker/context.ts'
 
 async function startRoute(t: Test) {
   const { pool } = await testDatabase(t)
   const told: Parameters<BrokerContext['tellConfigured']>[] = []
-  const context: Pick<BrokerContext, 'pool' | 'tellConfigured'> = {
+  const context: Pick<BrokerContext, 'pool' | 'tellConfigured' | 'queueChanged'> = {
     pool,
+    queueChanged: () => {},
     tellConfigured: (...words) => told.push(words),
   }
   const app = fastify()
+  app.decorateRequest('principal', { getter: () => anonymous })
   queueRoutes(app, context as BrokerContext)
   t.teardown(() => app.close())
   /** Configures a queue; returns the notification that nodes get. */

@@ -32,7 +32,11 @@ test('paused: comes first, whatever else applies', async (t) => {
   await api.push({ queue, payload: 1 })
   await api.pop(queue)
   await api.post(`/queues/${queue}/pause`)
-  t.match((await why(queue)).reasons[0], { code: 'paused', text: /resume/ })
+  t.match((await why(queue)).reasons[0], {
+    code: 'paused',
+    text: /until it is resumed/,
+    action: `POST /api/v1/queues/${queue}/resume`,
+  })
   await api.post(`/queues/${queue}/resume`)
   t.notOk((await codes(queue)).includes('paused'))
 })
@@ -103,7 +107,8 @@ test('held_lane: with the failed message and the time of its next try', async (t
       behind: 1,
       errorCode: 'CARD',
       nextTryAt: /Z$/,
-      text: /held by message bad one, which failed once \(no such card\) and is tried again at 20/,
+      messageId: body.messages[0].id,
+      text: /held by message [0-9a-f-]{36}, which failed once \(no such card\) and is tried again at 20/,
     },
   ])
 })
@@ -239,7 +244,8 @@ test('a group that holds back retention is named, and so is one that no longer d
       lastSeenAt: /Z$/,
       oldestAt: /Z$/,
       until: /Z$/,
-      text: /^No request since 20.* keeps 1 message, the oldest of 20.*, until 20.* DELETE .api.v1.consumer-groups.gone/,
+      text: /^No request since 20.* keeps 1 message, the oldest of 20.*, until 20.* Delete the group if it is not needed/,
+      action: 'DELETE /api/v1/groups/gone/queues/q',
     },
   ])
   await idle.database.advanceClock(24.1 * hourMs)

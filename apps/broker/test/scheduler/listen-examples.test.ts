@@ -45,7 +45,7 @@ test('an order and its message are committed together, and handled and acknowled
   await node.database.pool.query(example('sql'))
   await eventually(async () => {
     const { rows } = await node.database.pool.query('select from rouse.messages')
-    return rows.length === 1
+    return rows.length === 2 // one of `orders`, one of `mails`
   })
   t.equal(await run(example('js')), 0)
   const { rows } = await node.database.pool.query('select total::float8 from orders where id = 42')

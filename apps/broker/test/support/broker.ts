@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import {
+  builtNode,
   eventually,
   type Pgbouncer,
   startPgbouncer,
@@ -30,8 +30,7 @@ export interface BrokerOptions {
   readonly main?: string
 }
 
-/** The built program, which starts in a third of the time that the sources take. */
-const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
+const main = builtNode()
 
 /** A start takes a second, unless every core is busy with other tests. */
 const patience = { timeoutMs: 30_000 }

@@ -6,6 +6,11 @@ export function sharedBroker(options: BrokerOptions = {}): Promise<RunningBroker
   return startBroker(t as unknown as Test, options)
 }
 
+/** Another node on the database of the first one. */
+export function startSecond({ database }: RunningBroker): Promise<RunningBroker> {
+  return startBroker(t as unknown as Test, { database })
+}
+
 let names = 0
 
 /** A name that no other test of the file uses. */

@@ -84,6 +84,12 @@ function writeRequests(out: Exposition, { totals, overdueWrites }: NodeMetrics):
   out
     .family('rouse_http_requests_total', 'counter', 'HTTP requests of all kinds')
     .sample(totals.requests)
+  out
+    .family('rouse_spans_exported_total', 'counter', 'Spans that the collector accepted')
+    .sample(totals.spans.exported)
+  out
+    .family('rouse_spans_dropped_total', 'counter', 'Spans that were not exported')
+    .sample(totals.spans.dropped)
   const batches = Object.entries(totals.batches)
   const calls = out.family('rouse_sql_batches_total', 'counter', 'SQL calls, by kind of request')
   for (const [kind, batch] of batches) calls.sample(batch.calls, { kind })

@@ -10,8 +10,9 @@ import {
 } from '@rouse/protocol'
 import { type DeadLetterRow, deadLetters } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
-import { requireOnFound } from '../../auth/forbidden.ts'
+import type { Principal } from '../../auth/principal.ts'
 import { runAdminQuery } from '../../http/admin-query.ts'
+import { requireFilter, requireReadable, shownTo } from '../../http/redaction.ts'
 import { jsonList } from '../../http/stored-json.ts'
 import type { BrokerContext } from '../../worker/context.ts'
 import {
@@ -44,10 +45,11 @@ export function deadLetterResourceRoutes(app: FastifyInstance, context: BrokerCo
     })
     const { consumerGroup: group, ...others } = where
     const filter = { ...others, queue, group, limit, before }
+    requireFilter(request.principal, queue, where.errorMessage !== undefined)
     const { letters } = await runAdminQuery(pool, (executor) => deadLetters(executor, filter))
     const last = letters.length < limit ? undefined : letters.at(-1)
     reply.type('application/json; charset=utf-8')
-    return jsonList('deadLetters', texts(letters), { cursor: last?.id ?? null })
+    return jsonList('deadLetters', texts(letters, request.principal), { cursor: last?.id ?? null })
   })
 
   app.get('/api/v1/dead-letters/:id', async (request, reply) => {
@@ -59,9 +61,9 @@ export function deadLetterResourceRoutes(app: FastifyInstance, context: BrokerCo
         : { letters: [] }
     const missing = () => new RouseError('not_found', `there is no dead letter "${id}"`)
     if (letters.length === 0) throw missing()
-    for (const { queue } of letters) requireOnFound(request.principal, 'peek', queue, missing)
+    for (const { queue } of letters) requireReadable(request.principal, queue, missing)
     reply.type('application/json; charset=utf-8')
-    return jsonList('deadLetters', texts(letters))
+    return jsonList('deadLetters', texts(letters, request.principal))
   })
 
   app.delete('/api/v1/dead-letters', (request) => purgeMatching(request.query as Query, context))
@@ -75,14 +77,15 @@ export function deadLetterResourceRoutes(app: FastifyInstance, context: BrokerCo
 
   redriveRoutes(app, context, '/api/v1/dead-letters/redrives')
 
-  function texts(letters: readonly DeadLetterRow[]): string[] {
-    return letters.map((letter) =>
-      letterText(letter, context, {
+  function texts(letters: readonly DeadLetterRow[], principal: Principal): string[] {
+    return letters.map((letter) => {
+      const text = letterText(letter, context, {
         id: letter.messageId,
         letterId: letter.id,
         consumerGroup: shownGroup(letter.group),
-      }),
-    )
+      })
+      return shownTo(principal, letter.queue, text)
+    })
   }
 }
 

@@ -14,6 +14,7 @@ import {
   type QueueFigures as StoredFigures,
 } from '@rouse/storage'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Principal } from '../../auth/principal.ts'
 import {
   createQueueActivity,
   noRate,
@@ -23,6 +24,7 @@ import {
 import { noSuchQueue, runAdminQuery } from '../../http/admin-query.ts'
 import { withoutNulls } from '../../http/json-body.ts'
 import { cursorAfter, readPage } from '../../http/page.ts'
+import { ListBodies } from '../../observe/list-bodies.ts'
 import { type ListedQueue, pageOf, type QueueSnapshot } from '../../observe/queue-list.ts'
 import type { BrokerContext } from '../../worker/context.ts'
 import { applyConfigure, readQueueFilter, removeQueue } from '../queues.ts'
@@ -30,6 +32,7 @@ import { applyConfigure, readQueueFilter, removeQueue } from '../queues.ts'
 export function queueResourceRoutes(app: FastifyInstance, context: BrokerContext): void {
   const { pool, limits, clock, queueList } = context
   const readActivity = createQueueActivity(context)
+  const bodies = new ListBodies()
 
   app.get('/api/v1/queues', async (request, reply) => {
     const page = readPage(request.query, limits, limits.queuesPerPageMax)
@@ -37,31 +40,35 @@ export function queueResourceRoutes(app: FastifyInstance, context: BrokerContext
       ...readQueueFilter(request.query as Readonly<Record<string, unknown>>),
       visible: request.principal.grants.visible('observe'),
     }
-    const [found, activity] = await Promise.all([find({ ...page, ...filter }), readActivity()])
-    const ageMs = clock.nowMs() - found.atMs
-    const names = found.queues.map(({ figures }) => figures.queue)
-    const queues = found.queues.map(({ figures, json }) => {
-      return withActivity(json, activeFigures(figures, activity, ageMs))
+    const wanted = { ...page, ...filter }
+    const { principal } = request
+    const [snapshot, activity] = await Promise.all([find(wanted), readActivity()])
+    const kind = JSON.stringify([wanted, principal.grants.visible('peek')])
+    const body = bodies.of(snapshot, activity, kind, () => {
+      const found = snapshot.isPage === true ? snapshot.queues : pageOf(snapshot.queues, wanted)
+      const names = found.map(({ figures }) => figures.queue)
+      const texts = found.map((one) => withActivity(listedFor(principal, one), activity))
+      const asOf = new Date(clock.wallMs() - (clock.nowMs() - snapshot.atMs)).toISOString()
+      const cursor = JSON.stringify(cursorAfter(names, page))
+      // Written here, because 10,000 queues are a few megabytes, and most of them do not change.
+      return Buffer.from(`{"queues":[${texts.join(',')}],"asOf":"${asOf}","cursor":${cursor}}`)
     })
-    const asOf = new Date(clock.wallMs() - ageMs).toISOString()
-    const cursor = JSON.stringify(cursorAfter(names, page))
-    // Written here, because 10,000 queues are a few megabytes, and most of them do not change.
-    return reply
-      .type('application/json; charset=utf-8')
-      .send(`{"queues":[${queues.join(',')}],"asOf":"${asOf}","cursor":${cursor}}`)
+    return reply.type('application/json; charset=utf-8').send(body)
   })
 
   async function find(filter: Parameters<typeof pageOf>[1]): Promise<QueueSnapshot> {
     const kept = queueList.kept()
-    if (kept !== undefined) return { queues: pageOf(kept.queues, filter), atMs: kept.atMs }
+    if (kept !== undefined) return kept
+    // A page that may have all queues is read as what is kept later, instead of both.
+    if (filter.limit > limits.pageSizeMax) return queueList.all()
     const startedAtMs = clock.nowMs()
     const figures = await runAdminQuery(pool, () => figuresOfMatching(pool, filter))
     queueList.tookMs(clock.nowMs() - startedAtMs)
     const queues = figures.map((one): ListedQueue => ({ figures: one, json: stableJson(one) }))
-    return { queues, atMs: startedAtMs }
+    return { queues, atMs: startedAtMs, isPage: true }
   }
 
-  app.get('/api/v1/queues/:queue', (request) => show(queueOf(request)))
+  app.get('/api/v1/queues/:queue', (request) => show(queueOf(request), request.principal))
 
   const preValidation = async (request: FastifyRequest) => {
     request.body ??= {}
@@ -70,28 +77,40 @@ export function queueResourceRoutes(app: FastifyInstance, context: BrokerContext
 
   app.put('/api/v1/queues/:queue', { preValidation }, async (request) => {
     const body = settingsOf(request)
-    await applyConfigure(body, replaceQueue, context)
-    return show(body.queue)
+    await applyConfigure(request, body, replaceQueue, context)
+    return show(body.queue, request.principal)
   })
 
   app.patch('/api/v1/queues/:queue', { preValidation }, async (request) => {
     const body = settingsOf(request)
-    await applyConfigure(body, patchQueue, context)
-    return show(body.queue)
+    await applyConfigure(request, body, patchQueue, context)
+    return show(body.queue, request.principal)
   })
 
   app.delete('/api/v1/queues/:queue', (request): Promise<DeletedAnswer> => {
-    return removeQueue(queueOf(request), context)
+    return removeQueue(request, queueOf(request), context)
   })
 
-  async function show(queue: string): Promise<QueueFigures> {
-    const [figures, activity] = await Promise.all([
+  async function show(queue: string, principal: Principal): Promise<QueueFigures> {
+    const [stored, activity] = await Promise.all([
       runAdminQuery(pool, () => figuresOf(pool, queue)),
       readActivity(),
     ])
-    if (figures === undefined) throw noSuchQueue(queue)
-    return { ...stableFigures(figures), ...activeFigures(figures, activity, 0) }
+    if (stored === undefined) throw noSuchQueue(queue)
+    const figures = figuresFor(principal, stored)
+    return { ...stableFigures(figures), ...activeFigures(figures, activity) }
   }
+}
+
+function listedFor(principal: Principal, listed: ListedQueue): ListedQueue {
+  const figures = figuresFor(principal, listed.figures)
+  return figures === listed.figures ? listed : { figures, json: stableJson(figures) }
+}
+
+/** The error of a held message is content, which needs `peek`. */
+function figuresFor({ grants }: Principal, figures: StoredFigures): StoredFigures {
+  if (figures.heldError === null || grants.covers('peek', figures.queue)) return figures
+  return { ...figures, heldError: null }
 }
 
 function queueOf(request: FastifyRequest): string {
@@ -126,30 +145,35 @@ export function stableJson(stored: StoredFigures): string {
   return `${JSON.stringify(figures).slice(0, -1)},"options":${stored.options}}`
 }
 
-/** `ageMs`: how long ago the figures were read. */
-function activeFigures(
-  stored: StoredFigures,
-  { waiting, rates }: QueueActivity,
-  ageMs: number,
-): ActiveFigures {
+function activeFigures(stored: StoredFigures, { waiting, rates }: QueueActivity): ActiveFigures {
   const consumers = stored.pops + waitingFor(waiting, stored)
   const { pushedPerSecond, completedPerSecond } = rates.get(stored.queue) ?? noRate
-  const { oldestAgeMs } = stored
   return {
     consumers,
     pushedPerSecond,
     completedPerSecond,
-    oldestAgeMs: oldestAgeMs === null ? null : oldestAgeMs + Math.round(ageMs),
+    oldestAgeMs: stored.oldestAgeMs,
     state: stateOf(stored, consumers),
   }
 }
 
+/** The JSON of a queue. That of an unused queue is kept with its figures. */
+function withActivity(listed: ListedQueue, activity: QueueActivity): string {
+  const { figures, json } = listed
+  const isIdle = !activity.rates.has(figures.queue) && waitingFor(activity.waiting, figures) === 0
+  if (!isIdle) return added(json, activeFigures(figures, activity))
+  listed.idle ??= added(json, activeFigures(figures, noActivity))
+  return listed.idle
+}
+
+const noActivity: QueueActivity = { waiting: {}, rates: new Map() }
+
 /** Adds the fields to an object that is JSON already. */
-function withActivity(json: string, active: ActiveFigures): string {
+function added(json: string, active: ActiveFigures): string {
   return `${json.slice(0, -1)},${JSON.stringify(active).slice(1)}`
 }
 
-function stateOf(figures: StoredFigures, consumers: number): QueueFigures['state'] {
+export function stateOf(figures: StoredFigures, consumers: number): QueueFigures['state'] {
   if (figures.paused) return 'paused'
   if (figures.heldUntil !== null) return 'held'
   const hasWork = figures.ready + figures.retrying + figures.leased > 0

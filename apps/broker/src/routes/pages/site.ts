@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { RouseError } from '@rouse/protocol'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 
-const folder = fileURLToPath(new URL('../../site', import.meta.url))
+const folder = fileURLToPath(new URL('../../../site', import.meta.url))
 const types: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',

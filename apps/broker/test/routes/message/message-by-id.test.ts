@@ -1,7 +1,7 @@
 // A message by the id that its push returned.
 import { test } from 'tap'
-import { apiOf } from '../support/http.ts'
-import { sharedBroker, unique } from '../support/shared-broker.ts'
+import { apiOf } from '../../support/http.ts'
+import { sharedBroker, unique } from '../../support/shared-broker.ts'
 
 const node = await sharedBroker({ env: { ROUSE_ENCRYPTION_KEY: 'ab'.repeat(32) } })
 const api = apiOf(node.url)

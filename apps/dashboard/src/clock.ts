@@ -1,0 +1,4 @@
+/** The time of the browser, in milliseconds. */
+export function nowMs(): number {
+  return Date.now()
+}

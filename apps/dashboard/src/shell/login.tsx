@@ -1,0 +1,60 @@
+import { useState } from 'preact/hooks'
+import { ApiError } from '../api/client.ts'
+import { signIn } from '../api/session.ts'
+
+/** Shown where requests need a credential. A sign-in by an identity provider gets its button here. */
+export function LoginPage() {
+  const [key, setKey] = useState('')
+  const [problem, setProblem] = useState<string>()
+  const [isRunning, setIsRunning] = useState(false)
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    setIsRunning(true)
+    try {
+      await signIn(key)
+    } catch (error) {
+      setProblem(textOf(error))
+    }
+    setIsRunning(false)
+  }
+  return (
+    <main class="login" id="content">
+      <form onSubmit={(event) => void submit(event)}>
+        <h1>
+          <img src="./favicon.svg" alt="" width="28" height="28" /> Rouse
+        </h1>
+        <label>
+          API key
+          <input
+            type="password"
+            autoComplete="current-password"
+            value={key}
+            placeholder="rouse_…"
+            autofocus
+            required
+            onInput={(event) => setKey(event.currentTarget.value)}
+          />
+        </label>
+        {problem === undefined ? null : (
+          <p class="failure" role="alert">
+            {problem}
+          </p>
+        )}
+        <button type="submit" class="primary" disabled={isRunning}>
+          Sign in
+        </button>
+        <p class="muted">
+          No key yet? <code>rouse keys create NAME --preset viewer</code> prints one. The browser
+          stores no key, only a session of 12 hours.
+        </p>
+      </form>
+    </main>
+  )
+}
+
+function textOf(error: unknown): string {
+  if (!(error instanceof ApiError)) return String(error)
+  return error.status === 401
+    ? 'This key is not valid: unknown, expired or revoked.'
+    : error.message
+}

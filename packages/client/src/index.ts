@@ -15,7 +15,7 @@ export { TransportError } from './http/transport.ts'
 export type { Logger } from './logging.ts'
 export { PartialPushError } from './push/partial-push-error.ts'
 export type { Pushed } from './push/push-buffer.ts'
-export type { PushCallOptions, PushEntry, PushOptions, PushTo } from './push/push-item.ts'
+export type { PushCallOptions, PushEntry, PushOptions, PushTo, Unique } from './push/push-item.ts'
 export type { PushManyOptions } from './queue.ts'
 export { Queue } from './queue.ts'
 export type {
@@ -29,6 +29,15 @@ export type {
 } from './resources/dead-letters.ts'
 export type { GroupInfo, Groups } from './resources/groups.ts'
 export type { CallOptions } from './resources/list.ts'
+export type {
+  MessageFilter,
+  MessageGroup,
+  MessageInfo,
+  MessageState,
+  Messages,
+  StoredMessage,
+  WaitOptions,
+} from './resources/messages.ts'
 export type { ExponentialBackoff, QueueOptions, RateLimit } from './resources/queue-options.ts'
 export { exponential } from './resources/queue-options.ts'
 export type { QueueFilter, QueueInfo, WhyReason } from './resources/queues.ts'

@@ -21,6 +21,7 @@ export type ErrorCode =
   | 'message_leased'
   | 'not_scheduled'
   | 'repeat_too_late'
+  | 'unique_conflict'
   | 'consumer_transaction_open'
   | 'payload_too_large'
   | 'unsupported_media_type'
@@ -36,6 +37,7 @@ export type ErrorCode =
   | 'draining'
   | 'database_unavailable'
   | 'encryption_unavailable'
+  | 'issuer_unavailable'
   | 'outcome_unknown'
   | ClientErrorCode
   | (string & {})

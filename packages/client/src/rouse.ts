@@ -12,6 +12,7 @@ import { Queue } from './queue.ts'
 import { createIdSource, systemRandom } from './randomness.ts'
 import { DeadLetters } from './resources/dead-letters.ts'
 import { Groups } from './resources/groups.ts'
+import { Messages } from './resources/messages.ts'
 import { listQueues, type QueueFilter, type QueueInfo } from './resources/queues.ts'
 import { Schedules } from './resources/schedules.ts'
 import { RouseError } from './rouse-error.ts'
@@ -61,6 +62,7 @@ const defaults = { timeout: '10s', retryFor: '30s', bufferMax: 10_000 } as const
 // biome-ignore lint/suspicious/noExplicitAny: without declared queues, payloads are untyped
 export class Rouse<Queues extends object = Record<string, any>> {
   readonly schedules: Schedules<Queues>
+  readonly messages: Messages<Queues>
   readonly deadLetters: DeadLetters<Queues>
   readonly groups: Groups<Queues>
   readonly #transport: Transport
@@ -89,6 +91,7 @@ export class Rouse<Queues extends object = Record<string, any>> {
       traceparent: options.traceparent,
     })
     this.schedules = new Schedules(caller)
+    this.messages = new Messages(caller)
     this.deadLetters = new DeadLetters(caller)
     this.groups = new Groups(caller)
   }

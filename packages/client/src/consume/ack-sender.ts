@@ -53,7 +53,8 @@ export class AckSender {
     held.settled = true
     const ack = { held, ending, onSettled, isCheck: false, afterUnknown: false }
     const { lease } = held
-    if (ending.status !== 'completed' || lease.size < wholeSizeMin) {
+    const isPlain = ending.status === 'completed' && ending.result === undefined
+    if (!isPlain || lease.size < wholeSizeMin) {
       this.#loose.push(ack)
       return
     }

@@ -14,6 +14,7 @@ export interface Ack {
   readonly error?: string | undefined
   readonly errorCode?: string | undefined
   readonly delayMs?: number | undefined
+  readonly result?: unknown
 }
 
 /** `unknown`: this try was refused, but an earlier one may have succeeded. */

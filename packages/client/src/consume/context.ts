@@ -7,8 +7,14 @@ import type { Message } from './message.ts'
 export interface Context<Queues> {
   /** Aborts when the lease is lost, or when the worker stops and its timeout has passed. */
   readonly signal: AbortSignal
-  /** Acknowledges now and, in the same transaction, pushes the messages of `push`. */
-  ack(options?: { readonly push?: readonly PushTo<Queues>[] | undefined }): Promise<void>
+  /**
+   * Acknowledges now and, in the same transaction, pushes the messages of `push`. `result` is kept with the message:
+   * `rouse.messages.get` and `wait` show it. It is JSON of at most 64 KiB, and not for acks with `push`.
+   */
+  ack(options?: {
+    readonly push?: readonly PushTo<Queues>[] | undefined
+    readonly result?: unknown
+  }): Promise<void>
   /**
    * Acknowledges inside your own transaction, with `rouse.ack_in`. The acknowledgement takes effect on
    * commit; on rollback the attempt fails. Rejects with `lease_lost` if the lease is lost; in that case roll
@@ -29,6 +35,8 @@ export interface BatchContext<Queues> {
   ack(options?: {
     readonly messages?: readonly Message[] | undefined
     readonly push?: readonly PushTo<Queues>[] | undefined
+    /** Of each of the messages. */
+    readonly result?: unknown
   }): Promise<void>
   ackIn(
     executor: SqlExecutor,

@@ -36,7 +36,7 @@ export interface Held<Data = any> {
   ackedIn: AckIn | undefined
 }
 
-export type Ending = Pick<Ack, 'status' | 'error' | 'errorCode' | 'delayMs'>
+export type Ending = Pick<Ack, 'status' | 'error' | 'errorCode' | 'delayMs' | 'result'>
 
 /** A node of release 0.1.0 returns no receipt, and takes the three ids instead. */
 export function ackOf(message: Message, ending: Ending): Ack {

@@ -2,6 +2,7 @@
 
 import { type Duration, parseDuration } from '../duration.ts'
 import { type PushOptions, pushItemText } from '../push/push-item.ts'
+import { RouseError } from '../rouse-error.ts'
 import type { SqlExecutor } from '../sql/executor.ts'
 import type { BatchContext } from './context.ts'
 import { deadLetteredFor, type Ending, type Held } from './held.ts'
@@ -58,7 +59,10 @@ export class Job implements BatchContext<any> {
   async ack(options: Parameters<BatchContext<Record<string, unknown>>['ack']>[0] = {}) {
     const messages = this.#named(options.messages)
     if (options.push === undefined || options.push.length === 0) {
-      return await this.#endings.end(messages, { status: 'completed' })
+      return await this.#endings.end(messages, { status: 'completed', result: options.result })
+    }
+    if (options.result !== undefined) {
+      throw new RouseError('invalid_request', 'an ack has either push or result')
     }
     const cause = messages[0]?.message
     const traceparent = cause === undefined ? undefined : traceparentOf(cause)

@@ -65,6 +65,9 @@ export class Caller {
     this.#headers = typeof token === 'string' ? { ...headers, ...authorization(token) } : headers
     this.#jsonHeaders = { ...this.#headers, 'content-type': 'application/json' }
     this.#nodes = new Nodes(options.urls, options.random)
+    if (token !== undefined && this.#nodes.haveCredentials) {
+      throw new RouseError('invalid_request', 'either urls or token may have credentials, not both')
+    }
   }
 
   /**
@@ -121,7 +124,7 @@ export class Caller {
   async #try(node: Node, call: Call): Promise<Tried> {
     const { transport, token } = this.#options
     // Outside of the try: a credential that cannot be obtained is not a fault of the node.
-    const own = typeof token === 'function' ? authorization(await token()) : undefined
+    const own = typeof token === 'function' ? authorization(await token()) : node.authorization
     const headers = call.body === undefined ? this.#headers : this.#jsonHeaders
     const timeoutMs = call.timeoutMs ?? this.#options.timeoutMs
     const controller = new AbortController()

@@ -10,6 +10,8 @@ export interface Node {
   readonly url: URL
   /** The origin and the path, without a slash at the end. */
   readonly base: string
+  /** The header for the credentials of the URL, such as those of a proxy. */
+  readonly authorization: { readonly authorization: string } | undefined
   failures: number
   restUntilMs: number
   lastError: RouseError | undefined
@@ -24,6 +26,7 @@ export class Nodes {
     if (urls.length === 0)
       throw new RouseError('invalid_request', 'urls must contain at least one node')
     this.#nodes = urls.map(parseUrl).map((url) => ({
+      authorization: takeCredentials(url),
       url,
       base: url.origin + url.pathname.replace(/\/+$/, ''),
       failures: 0,
@@ -32,6 +35,10 @@ export class Nodes {
     }))
     this.#random = random
     this.#turn = Math.floor(random() * urls.length)
+  }
+
+  get haveCredentials(): boolean {
+    return this.#nodes.some(({ authorization }) => authorization !== undefined)
   }
 
   /** The next node in rotation that is not resting and not in `tried`. */
@@ -73,5 +80,25 @@ export class Nodes {
 function parseUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return url
-  throw new RouseError('invalid_request', `invalid node URL: ${JSON.stringify(text)}`)
+  // The text may have a password, also if it is not a valid URL.
+  const shown = text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, '$1')
+  throw new RouseError('invalid_request', `invalid node URL: ${JSON.stringify(shown)}`)
+}
+
+/** Removes the credentials from the URL, so that no error shows them. */
+function takeCredentials(url: URL): Node['authorization'] {
+  const { username, password } = url
+  if (username === '' && password === '') return undefined
+  url.username = ''
+  url.password = ''
+  const bytes = new TextEncoder().encode(`${decode(username)}:${decode(password)}`)
+  return { authorization: `Basic ${btoa(String.fromCharCode(...bytes))}` }
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new RouseError('invalid_request', 'the credentials of a node URL are not percent-encoded')
+  }
 }

@@ -6,7 +6,7 @@ import { isRouseError, RouseError } from '../rouse-error.ts'
 
 export interface Pushed {
   readonly id: string
-  readonly status: 'queued' | 'duplicate' | 'scheduled'
+  readonly status: 'queued' | 'duplicate' | 'scheduled' | 'replaced'
   readonly transactionId: string
   readonly partitionId: string
 }
@@ -22,6 +22,11 @@ export interface PushBufferOptions {
 
 /** HTTP statuses that mean that a pushed item is invalid. */
 const blames = new Set<number | undefined>([400, 413, 422])
+
+/** Whether one item is the reason that a request was refused. */
+function isBlame({ status, code }: RouseError): boolean {
+  return blames.has(status) || code === 'unique_conflict'
+}
 
 /** The limits of one request. They stay within the server's, as a UTF-16 unit takes at most three bytes. */
 export const requestItemsMax = 1_000
@@ -153,7 +158,7 @@ export class PushBuffer {
         at += items.length
       }
     } catch (error) {
-      if (calls.length > 1 && isRouseError(error) && blames.has(error.status)) {
+      if (calls.length > 1 && isRouseError(error) && isBlame(error)) {
         const half = calls.length >> 1
         await this.#sendAll(calls.slice(0, half))
         await this.#sendAll(calls.slice(half))

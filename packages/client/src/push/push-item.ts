@@ -13,10 +13,33 @@ export interface PushOptions {
   readonly runAt?: Date | undefined
   /** A second push with the same key into the same partition is accepted and ignored. */
   readonly dedupeKey?: string | undefined
+  /** One message with this key at a time. */
+  readonly unique?: Unique | undefined
+  /** 0 to 9, higher first. Not for messages with a partition. Default 0. */
+  readonly priority?: number | undefined
+  /** Attempts after the first, instead of the queue's. */
+  readonly retryLimit?: number | undefined
+  /** The delay before each retry, instead of the queue's; the last one repeats. */
+  readonly retryBackoff?: Duration | readonly Duration[] | undefined
+  /** Not delivered later than this time after it is due. */
+  readonly ttl?: Duration | undefined
   readonly headers?: Readonly<Record<string, unknown>> | undefined
   readonly traceId?: string | undefined
   /** W3C trace context, sent as a header of the message. */
   readonly traceparent?: string | undefined
+}
+
+export interface Unique {
+  readonly key: string
+  /** Whether the key counts in the whole queue, or in the message's partition. Default `queue`. */
+  readonly scope?: 'queue' | 'partition' | undefined
+  /** How long the message has the key: until it is completed (the default), or for a time. */
+  readonly until?: 'completed' | { readonly window: Duration } | undefined
+  /**
+   * What a push with the same key does: nothing (the default; its status is `duplicate`), replace the message if no
+   * consumer has been given it, or fail with `unique_conflict`.
+   */
+  readonly onConflict?: 'ignore' | 'replace' | 'reject' | undefined
 }
 
 /** Options of one push that are not part of the message. */
@@ -33,6 +56,11 @@ const optionNames = new Set([
   'delay',
   'runAt',
   'dedupeKey',
+  'unique',
+  'priority',
+  'retryLimit',
+  'retryBackoff',
+  'ttl',
   'headers',
   'traceId',
   'traceparent',
@@ -81,8 +109,28 @@ export function pushItemText(
     transactionId: options.dedupeKey ?? newId?.(),
     delayMs: delay === undefined ? undefined : parseDuration(delay, 'delay'),
     runAt: timeText(options.runAt),
+    ...ownOptions(options),
     ...withTrace(options),
   })
+}
+
+/** What a message has of its own instead of its queue, as the API names it. */
+export function ownOptions({ unique, priority, retryLimit, retryBackoff, ttl }: PushOptions) {
+  const until = unique?.until
+  return {
+    unique: unique && {
+      ...unique,
+      until:
+        typeof until === 'object' ? { windowMs: parseDuration(until.window, 'window') } : until,
+    },
+    priority,
+    retryLimit,
+    retryBackoffMs:
+      retryBackoff === undefined
+        ? undefined
+        : [retryBackoff].flat().map((one) => parseDuration(one as Duration, 'retryBackoff')),
+    ttlMs: ttl === undefined ? undefined : parseDuration(ttl, 'ttl'),
+  }
 }
 
 export function jsonText(value: unknown): string {

@@ -19,10 +19,12 @@ export async function ask<Result>(
     body,
     query = {},
     signal,
+    timeoutMs,
   }: {
     readonly body?: unknown
     readonly query?: Readonly<Record<string, QueryValue>>
     readonly signal?: AbortSignal | undefined
+    readonly timeoutMs?: number | undefined
   } = {},
 ): Promise<Result> {
   const answer = await caller.call({
@@ -30,6 +32,7 @@ export async function ask<Result>(
     path: `${path}${queryText(query)}`,
     body: body === undefined ? undefined : JSON.stringify(body),
     signal,
+    timeoutMs,
   })
   return readAnswer<Result>(answer)
 }

@@ -1,22 +1,9 @@
 // Pushes and acknowledges in a user's own PostgreSQL transaction. No node is asked: the messages are delivered
 // after COMMIT, and never after ROLLBACK.
-import { parseDuration } from '../duration.ts'
-import {
-  checkOptionNames,
-  jsonText,
-  type PushOptions,
-  pushItemText,
-  timeText,
-  withTrace,
-} from '../push/push-item.ts'
+import { type PushOptions, pushItemText } from '../push/push-item.ts'
 import { rowsOf, type SqlExecutor } from './executor.ts'
 import { errorOfSql } from './sql-error.ts'
-import {
-  ackInStatement,
-  enqueueManyStatement,
-  enqueueStatement,
-  type Statement,
-} from './statements.ts'
+import { ackInStatement, enqueueManyStatement, type Statement } from './statements.ts'
 
 /** A message that is stored when the transaction commits. */
 export interface PushedIn {
@@ -29,28 +16,15 @@ export interface EnqueueEntry<Payload = unknown> extends PushOptions {
   readonly payload: Payload
 }
 
-/** Stores a message with `rouse.enqueue`. */
+/** Stores a message. */
 export async function pushIn(
   executor: SqlExecutor,
   queue: string,
   payload: unknown,
   options: PushOptions = {},
 ): Promise<PushedIn> {
-  checkOptionNames(options)
-  const { partition, delay, runAt, dedupeKey } = options
-  const { headers, traceId } = withTrace(options)
-  const [row] = await run(
-    executor,
-    enqueueStatement(queue, jsonText(payload), {
-      partition,
-      delay: delay === undefined ? undefined : `${parseDuration(delay, 'delay')} milliseconds`,
-      run_at: timeText(runAt),
-      transaction_id: dedupeKey,
-      headers: headers === undefined ? undefined : jsonText(headers),
-      trace_id: traceId,
-    }),
-  )
-  return { id: String(row?.id) }
+  const [stored] = await enqueueMany(executor, [{ ...options, queue, payload }])
+  return stored as PushedIn
 }
 
 /** Stores up to 10,000 messages of any queues with one call of `rouse.enqueue_many`, in this order. */

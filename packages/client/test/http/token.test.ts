@@ -55,3 +55,27 @@ test('if no token can be obtained, the call fails with that reason and sends not
   await t.rejects(rouse.queue('q').push(1), { message: /the vault is sealed/ })
   t.same(seen, [])
 })
+
+test('the credentials of a URL are sent as Authorization: Basic, and shown in no error', async (t) => {
+  const { seen, url } = await serverThatFails(t, 0)
+  const withPassword = url.replace('//', '//ann:p%40ss%3A%C3%A4@')
+  await clientOf(t, { urls: withPassword }).queue('q').push(1)
+  t.same(seen, [`Basic ${Buffer.from('ann:p@ss:ä').toString('base64')}`])
+
+  const nowhere = { urls: 'http://ann:swordfish@127.0.0.1:1', retryFor: '1ms' } as const
+  const error = await clientOf(t, nowhere)
+    .queue('q')
+    .push(1)
+    .catch((one: Error) => one)
+  t.ok(error instanceof Error)
+  t.notMatch(`${(error as Error).stack}`, /swordfish/)
+  for (const wrong of [
+    'ann:swordfish@host',
+    'http://ann:sword/fish@host',
+    'http://a:swordfish%@b',
+  ]) {
+    const made = () => new Rouse({ urls: wrong })
+    t.throws(made, { code: 'invalid_request', message: /^(?!.*fish)/ }, wrong)
+  }
+  t.throws(() => new Rouse({ urls: withPassword, token: 'rouse_a' }), { message: /not both/ })
+})

@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-import { eventually, freePort, type TestDatabase, testDatabase } from '@rouse/testkit'
+import { builtNode, eventually, freePort, type TestDatabase, testDatabase } from '@rouse/testkit'
 import { type Test, t } from 'tap'
 import { Rouse, type RouseOptions } from '../../src/index.ts'
 
@@ -66,7 +65,6 @@ export function unique(prefix = 'queue'): string {
 
 /** Starts the built program, without the loaders that tap adds to every Node process of a test. */
 function spawnNode(databaseUrl: string, port: number): ChildProcess {
-  const main = fileURLToPath(new URL('../../../../apps/broker/dist/main.js', import.meta.url))
   const { PATH = '', HOME = '' } = process.env
   const settings = Object.entries({
     PATH,
@@ -77,7 +75,7 @@ function spawnNode(databaseUrl: string, port: number): ChildProcess {
     ROUSE_WORKERS: '1',
     ROUSE_LOG_LEVEL: 'warn',
   }).map(([name, value]) => `${name}=${value}`)
-  return spawn('env', ['-i', ...settings, process.execPath, main], {
+  return spawn('env', ['-i', ...settings, process.execPath, builtNode()], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
 }

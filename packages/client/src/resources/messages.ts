@@ -1,0 +1,113 @@
+import { type Duration, parseDuration } from '../duration.ts'
+import type { Caller } from '../http/caller.ts'
+import { ask, type CallOptions, pages, segment } from './list.ts'
+
+export type MessageState =
+  | 'scheduled'
+  | 'ready'
+  | 'leased'
+  | 'retrying'
+  | 'dead'
+  | 'completed'
+  | 'cancelled'
+
+export interface MessageFilter<Queues> {
+  readonly queue: keyof Queues & string
+  readonly state?: MessageState | undefined
+  readonly partition?: string | undefined
+  readonly consumerGroup?: string | undefined
+  /** With the states `retrying` and `dead`. */
+  readonly errorCode?: string | undefined
+  readonly from?: Date | undefined
+  readonly to?: Date | undefined
+}
+
+/** A message in a list. Times are ISO 8601. */
+export interface StoredMessage {
+  readonly id: string
+  readonly queue: string
+  readonly partition: string | null
+  readonly data: unknown
+  readonly headers: Readonly<Record<string, unknown>> | null
+  readonly createdAt: string
+  readonly dueAt: string | null
+  readonly state?: MessageState
+}
+
+/** A message in one consumer group. */
+export interface MessageGroup {
+  readonly consumerGroup: string
+  readonly state: MessageState
+  readonly attempts: number
+  readonly consumer: string | null
+  readonly leaseExpiresAt: string | null
+  readonly nextTryAt: string | null
+  readonly errorCode: string | null
+  readonly errorMessage: string | null
+  readonly result: unknown
+  readonly progress: unknown
+}
+
+export interface MessageInfo extends StoredMessage {
+  readonly state: MessageState
+  readonly firstDeliveredAt: string | null
+  /** Known if the ack had a result, or the queue keeps all of its history. */
+  readonly completedAt: string | null
+  readonly result: unknown
+  readonly progress: unknown
+  readonly groups: readonly MessageGroup[]
+}
+
+export interface WaitOptions extends CallOptions {
+  /** How long to wait. Default 30 s. */
+  readonly timeout?: Duration | undefined
+  /** The group in which the message must have ended. Default: all groups. */
+  readonly consumerGroup?: string | undefined
+}
+
+/** Stored messages, found by the id that a push returned. */
+export class Messages<Queues> {
+  readonly #caller: Caller
+
+  constructor(caller: Caller) {
+    this.#caller = caller
+  }
+
+  async get(id: string, options: CallOptions = {}): Promise<MessageInfo> {
+    return await ask(this.#caller, 'GET', pathOf(id), options)
+  }
+
+  list(
+    filter: MessageFilter<Queues>,
+    { signal }: CallOptions = {},
+  ): AsyncGenerator<StoredMessage, undefined> {
+    return pages(this.#caller, base, 'messages', { ...filter }, signal)
+  }
+
+  /** Rejects with `message_leased` while a consumer holds it, and with `message_finished` if one has ended it. */
+  async cancel(id: string, options: CallOptions = {}): Promise<void> {
+    await ask(this.#caller, 'DELETE', pathOf(id), options)
+  }
+
+  /** Makes a scheduled message, or a retry, due now. */
+  async runNow(id: string, options: CallOptions = {}): Promise<void> {
+    await ask(this.#caller, 'POST', `${pathOf(id)}/run-now`, options)
+  }
+
+  /** Resolves when the message has ended, or after the timeout; its `state` tells which. */
+  async wait(id: string, options: WaitOptions = {}): Promise<MessageInfo> {
+    const { timeout = '30s', consumerGroup, signal } = options
+    const waitMs = parseDuration(timeout, 'timeout')
+    const query = { wait: true, timeout: waitMs, consumerGroup }
+    const timeoutMs = waitMs + answerMs
+    return await ask(this.#caller, 'GET', pathOf(id), { query, signal, timeoutMs })
+  }
+}
+
+const base = '/messages'
+/** A node answers at the deadline; this is for the way. */
+const answerMs = 10_000
+
+function pathOf(id: string): string {
+  return `${base}/${segment(id)}`
+}

@@ -1,6 +1,7 @@
 /** The exit codes, listed in `rouse --help`. */
 export const exitCodes = {
   usage: 1,
+  declined: 1,
   server: 2,
   unreachable: 2,
   nothing: 4,
@@ -10,10 +11,13 @@ export const exitCodes = {
 /** Ends the program with a one-line message and an exit code. */
 export class CliError extends Error {
   readonly code: keyof typeof exitCodes
+  /** The HTTP status, if a server answered. */
+  readonly status: number | undefined
 
-  constructor(code: keyof typeof exitCodes, message: string) {
+  constructor(code: keyof typeof exitCodes, message: string, status?: number) {
     super(message)
     this.name = 'CliError'
     this.code = code
+    this.status = status
   }
 }

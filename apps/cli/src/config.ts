@@ -3,14 +3,22 @@ import { readFileSync } from 'node:fs'
 import { CliError } from './cli-error.ts'
 
 export interface GlobalOptions {
-  readonly url: string
+  readonly url?: string
   readonly json?: boolean
   /** An API key. */
   readonly token?: string
 }
 
-export const defaultUrl = process.env.ROUSE_URL || 'http://127.0.0.1:4600'
+const localUrl = 'http://127.0.0.1:4600'
+
+/** The node: of `--url`, else of ROUSE_URL. Not a default of the option: help prints defaults. */
+export function urlOf({ url }: GlobalOptions): string {
+  return url ?? (process.env.ROUSE_URL || localUrl)
+}
+
 export const databaseUrl = process.env.ROUSE_DATABASE_URL || undefined
+/** The login that owns the schema. */
+export const migrateUrl = process.env.ROUSE_MIGRATE_URL || databaseUrl
 export const listenUrl = process.env.ROUSE_LISTEN_URL || undefined
 
 /** The API key: of `--token`, else of ROUSE_TOKEN, else of the file that ROUSE_TOKEN_FILE names. */

@@ -21,18 +21,37 @@ export function count(text: string): number {
   return value
 }
 
-/** `4.2s`, `9m12s`, `3h05m`. */
+/** `4.2s`, `9m12s`, `3h05m`, `12d07h`. */
 export function ago(ms: number | null | undefined): string {
   if (ms === null || ms === undefined || Number.isNaN(ms)) return '–'
   const seconds = Math.max(0, ms) / 1_000
   if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)}s`
   const minutes = Math.floor(seconds / 60)
   if (minutes < 60) return `${minutes}m${String(Math.floor(seconds % 60)).padStart(2, '0')}s`
-  return `${Math.floor(minutes / 60)}h${String(minutes % 60).padStart(2, '0')}m`
+  const hours = Math.floor(minutes / 60)
+  if (hours < 48) return `${hours}h${String(minutes % 60).padStart(2, '0')}m`
+  return `${Math.floor(hours / 24)}d${String(hours % 24).padStart(2, '0')}h`
 }
 
 export function since(time: string | null | undefined, nowMs: number): string {
   return time === null || time === undefined ? '–' : ago(nowMs - Date.parse(time))
+}
+
+export function messageCount(count: number): string {
+  return count === 1 ? '1 message' : `${count.toLocaleString('en-US')} messages`
+}
+
+/** A time as ISO text; a bare date is midnight UTC. */
+export function time(text: string): string {
+  const atMs = Date.parse(text)
+  if (Number.isNaN(atMs))
+    throw new InvalidArgumentError('Write a time such as 2026-11-17T08:00:00Z.')
+  return new Date(atMs).toISOString()
+}
+
+/** Collects the values of an option that may be repeated. */
+export function collect(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value]
 }
 
 /** Describes a node that is missing from the cluster stats. */

@@ -1,8 +1,5 @@
-// The entry point of `rouse VERB`. Data goes to standard output, everything else to standard error.
-import { CommanderError } from 'commander'
-import { CliError, exitCodes } from './cli-error.ts'
-import { createProgram } from './program.ts'
-import { receiptsLast } from './receipt-args.ts'
+// The entry point of `rouse VERB`.
+import { run } from './run.ts'
 
 // The reader may close the pipe early (`| head`), which is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -10,15 +7,11 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error
 })
 
-try {
-  await createProgram().parseAsync(receiptsLast(process.argv))
-} catch (error) {
-  process.exitCode = report(error)
+// While this program runs, everyone on the machine can read its arguments.
+if (process.argv.some((word) => /^--(token|database-url|listen-url)(=|$)/.test(word))) {
+  process.title = 'rouse'
 }
 
-function report(error: unknown): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage
-  if (!(error instanceof CliError)) throw error
-  if (error.message !== '') process.stderr.write(`rouse: ${error.message}\n`)
-  return exitCodes[error.code]
-}
+const code = await run(process.argv)
+// A node that `serve` has started sets its own code when it stops.
+if (code !== 0) process.exitCode = code

@@ -1,4 +1,5 @@
 // Every verb against a real node: in a pipe, on a terminal, and with errors.
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -87,11 +88,11 @@ test('a redrive accepts the id that the list shows and the id of the message', {
   const popped = await rouse(['pop', queue, '-n', '3', '--json'], { env })
   const [{ leaseId }] = JSON.parse(popped.out).messages
   await node.call('POST', '/api/v1/ack/batch', { leaseId, status: 'dlq' })
-  const letters = JSON.parse((await rouse(['dlq', 'list', queue], { env })).out).messages
+  const letters = JSON.parse((await rouse(['dlq', 'list', queue], { env })).out).deadLetters
   const byData = new Map(letters.map((letter: Json) => [letter.data, letter]))
   const [first, second, third] = [1, 2, 3].map((data) => byData.get(data) as Json)
   const redrive = (id: string) => rouse(['dlq', 'redrive', queue, '--id', id, '--dry-run'], { env })
-  for (const id of [first.id, second.messageId, third.transactionId]) {
+  for (const id of [first.id, second.letterId, third.transactionId]) {
     const { code, out } = await redrive(id)
     t.match({ code, total: JSON.parse(out).total }, { code: 0, total: 1 }, id)
   }
@@ -182,8 +183,8 @@ test('lists are JSON in a pipe', { timeout }, async (t) => {
   t.match(await listed('top', '--once'), { cluster: { totals: { nodes: 1 } } })
   t.match(await listed('queues', 'pause', queue), { paused: true })
   t.match(await listed('queues', 'resume', queue), { paused: false })
-  t.match(await listed('queues', 'purge', queue), { purged: Number })
-  t.match(await listed('queues', 'rm', queue), { deleted: true })
+  t.match(await listed('queues', 'purge', queue, '--yes'), { purged: Number })
+  t.match(await listed('queues', 'rm', queue, '--yes'), { deleted: true })
   t.match(await rouse(['queues', 'rm', queue], { env }), { code: 2, err: /there is no queue/ })
 })
 
@@ -202,8 +203,11 @@ test('lists are tables on a terminal', { timeout, skip: skipTerminal }, async (t
     plain((await rouseOnTerminal(['push', queue, '{}'], { env })).out),
     /^queued {2}[0-9a-f-]{36}\n/,
   )
-  t.match(plain((await rouseOnTerminal(['nodes'], { env })).out), /^NODE +STATE +URL +GOSSIP/)
-  t.match(plain((await rouseOnTerminal(['top', '--once'], { env })).out), /rouse {2}1 nodes/)
+  t.match(plain((await rouseOnTerminal(['nodes'], { env })).out), /^NODE +STATE +URL +VERSION/)
+  t.match(
+    plain((await rouseOnTerminal(['top', '--once'], { env })).out),
+    /rouse {2}http\S+ {2}1 node /,
+  )
   t.match(plain((await rouseOnTerminal(['doctor'], { env })).out), /^ok {3}http/)
   t.match(await rouseOnTerminal(['queues', '--json'], { env }), { out: /^\[\{"queue":/ })
 })
@@ -231,6 +235,21 @@ test('apply creates and changes queues from a file', { timeout }, async (t) => {
     code: 1,
     err: /must contain/,
   })
+  const other = unique()
+  const wrong = (options: string) =>
+    `queues:\n  - queue: ${other}\n  - queue: ${queue}\n    options: { ${options} }\n`
+  for (const [options, err] of [
+    ['retrylimit: 5', /^rouse: queue-\d+: .*did you mean retryLimit\?.*; nothing was changed/],
+    ['leaseTime: long', /^rouse: queue-\d+: leaseTime .*; nothing was changed/],
+  ] as const) {
+    for (const args of [
+      ['apply', '-f', '-', '--dry-run'],
+      ['apply', '-f', '-'],
+    ]) {
+      t.match(await rouse(args, { env, input: wrong(options) }), { code: 2, err }, options)
+    }
+  }
+  t.match(await rouse(['queues', 'get', other], { env }), { code: 2 }, 'not created')
 })
 
 test('doctor checks and migrate migrates the database', { timeout }, async (t) => {
@@ -268,7 +287,10 @@ test('an error is one line and an exit code', { timeout }, async (t) => {
     [['push', 'q'], 1, /missing required argument 'json'/],
     [['push', 'q', 'text'], 1, /not JSON; a string needs double quotes/],
     [['pop', 'q', '--wait', 'long'], 1, /Write a duration/],
-    [['pop', 'q', '--btach', '3'], 1, /unknown option '--btach'/],
+    [['pop', 'q', '--btach', '3'], 1, /unknown option '--btach'\n\(Did you mean --batch\?\)/],
+    [['queues', 'lst'], 1, /unknown command 'lst'\n\(Did you mean list\?\)/],
+    [['messages', 'lst', 'q'], 1, /unknown command 'lst'\n\(Did you mean list\?\)/],
+    [['queues', 'list', 'q'], 1, /too many arguments/],
     [['ack', 'x', '--status', 'done'], 1, /--status must be one of/],
     [['completion', 'tcsh'], 1, /bash, zsh, fish/],
     [
@@ -289,7 +311,7 @@ test('an error is one line and an exit code', { timeout }, async (t) => {
 test('every verb has help with an example', async (t) => {
   const verbs = createProgram().commands.flatMap((command) => [command, ...command.commands])
   for (const command of verbs) {
-    if (command.name() === 'help') continue
+    if (command.name() === 'help' || command.name() === '__complete') continue
     let text = ''
     command.configureOutput({ writeOut: (part) => (text += part) })
     command.outputHelp()
@@ -297,11 +319,45 @@ test('every verb has help with an example', async (t) => {
   }
 })
 
-test('completion scripts contain verbs and flags', { timeout }, async (t) => {
-  const { out } = await rouse(['completion', 'bash'])
-  t.match(out, /complete -F _rouse rouse/)
-  t.match(out, /pop\) words=".*--wait/)
-  t.match((await rouse(['completion', 'fish'])).out, /-a push -d/)
+test('the start of the program loads no part of the broker, the client or the database driver', async (t) => {
+  const packages = new Set<string>()
+  const seen = new Set<string>()
+  const follow = (file: URL): void => {
+    if (seen.has(file.href)) return
+    seen.add(file.href)
+    const text = readFileSync(file, 'utf8')
+    for (const [, name = ''] of text.matchAll(
+      /^(?:import|export) (?!type )[^;]*?from '([^']+)'/gm,
+    )) {
+      if (name.startsWith('.')) follow(new URL(name, file))
+      else packages.add(name.replace(/^node:.*/, 'node'))
+    }
+  }
+  follow(new URL('../src/main.ts', import.meta.url))
+  t.ok(seen.size > 30)
+  t.same([...packages].sort(), ['commander', 'node', 'picocolors'])
+})
+
+test('help shows the options of every verb, and no secrets', { timeout }, async (t) => {
+  const secret = 'postgres://rouse:swordfish@db/rouse'
+  const secrets = { ROUSE_URL: 'http://ann:swordfish@127.0.0.1:1', ROUSE_DATABASE_URL: secret }
+  for (const args of [
+    ['--help'],
+    ['migrate', '--help'],
+    ['doctor', '--help'],
+    ['bench', '--help'],
+  ]) {
+    const { code, out } = await rouse(args, { env: { ...secrets, ROUSE_LISTEN_URL: secret } })
+    t.equal(code, 0)
+    t.match(out, /--url <url>/, args.join(' '))
+    t.notMatch(out, /swordfish/, args.join(' '))
+  }
+  t.match((await rouse(['bench', '--help'])).out, /\(default: 10s\)/)
+  const { code, out } = await rouse(['serve', '--help'])
+  t.equal(code, 0)
+  t.match(out, /^Usage: rouse serve/)
+  t.match(out, /--port +ROUSE_PORT {2}4600\n/)
+  t.match(await rouse(['--version']), { code: 0, out: /^\d+\.\d+\.\d+\n$/ })
 })
 
 test('rouse serve runs a node', { timeout }, async (t) => {

@@ -1,5 +1,6 @@
 import { eventually, pgbouncerMissing, startPgbouncer, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
+import { checkAccess, checkTransport } from '../src/commands/cluster/doctor-checks/access-checks.ts'
 import { sharedNode } from './support/node.ts'
 import { rouse } from './support/rouse.ts'
 
@@ -213,3 +214,34 @@ async function doctor(env: Readonly<Record<string, string>>) {
     findings: JSON.parse(out) as { check: string; state: string; what: string; fix?: string }[],
   }
 }
+
+test('the doctor says whether the login of the nodes owns the schema', async (t) => {
+  const { url, pool } = await testDatabase(t, { instrumented: false })
+  const loginOf = async (at: string) => {
+    const { findings } = await doctor({ ROUSE_DATABASE_URL: at })
+    return findings.find(({ check }) => check === 'login')
+  }
+  t.match(await loginOf(url), { state: 'warning', what: /owns the schema/ })
+  const name = `rouse_test_${process.pid}`
+  await pool.query(`create role ${name} login password 'x' in role rouse_node`)
+  t.teardown(() => pool.query(`drop role ${name}`))
+  const own = Object.assign(new URL(url), { username: name, password: 'x' })
+  t.match(await loginOf(own.href), { state: 'ok', what: /does not own the schema/ })
+})
+
+test('the doctor names open nodes and keys that cross a network without TLS', async (t) => {
+  t.match(checkAccess({ node: 'a', access: 'insecure' }), [{ state: 'problem', fix: /rouse keys/ }])
+  t.match(checkAccess({ node: 'a', access: 'loopback' }), [{ state: 'ok', what: /no API key/ }])
+  t.same(checkAccess({ node: 'a', access: 'keys' }), [])
+  for (const url of [
+    'https://q.example',
+    'http://127.0.0.1:4600',
+    'http://localhost',
+    'http://[::1]',
+  ]) {
+    t.same(checkTransport(url), [], url)
+  }
+  for (const url of ['http://q.example', 'http://10.0.0.1:4600', 'http://[fd00::1]']) {
+    t.match(checkTransport(url), [{ state: 'warning', fix: /ROUSE_TLS_CERT/ }], url)
+  }
+})

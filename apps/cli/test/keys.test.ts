@@ -1,11 +1,14 @@
 // `rouse keys`, by SQL and through a node.
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { sharedNode } from './support/node.ts'
-import { rouse } from './support/rouse.ts'
+import { bin, rouse } from './support/rouse.ts'
 
 const timeout = 120_000
 const node = await sharedNode()
@@ -78,11 +81,14 @@ test('keys are created, listed, rotated and revoked through a node and by SQL', 
     const rotated = await rouse(['keys', 'rotate', id, '--grace', '1m'], { env })
     t.match(rotated, { code: 0, out: keyForm })
     t.equal((await find()).length, 2)
-    t.match(await rouse(['keys', 'revoke', id], { env }), {
+    t.match(await rouse(['keys', 'revoke', id, '--yes'], { env }), {
       code: 0,
       out: `{"id":"${id}","revoked":true}\n`,
     })
-    t.match(await rouse(['keys', 'revoke', id], { env }), { code: 2, err: /no live API key/ })
+    t.match(await rouse(['keys', 'revoke', id, '--yes'], { env }), {
+      code: 2,
+      err: /no live API key/,
+    })
   }
 })
 
@@ -95,4 +101,16 @@ test('wrong usage is explained', { timeout }, async (t) => {
   const bad = await rouse(['keys', 'create', 'x', '--grant', 'fly:*'], { env: bySql })
   t.match(bad, { code: 2, err: /must begin with one of push/ })
   t.match(await rouse(['keys', 'generate']), { code: 0, out: keyForm })
+})
+
+test('a token in the arguments cannot be read by others on the machine', { timeout }, async (t) => {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const { port } = server.address() as AddressInfo
+  const args = [bin, '--token', 'rouse_planted', 'queues', '--url', `http://127.0.0.1:${port}`]
+  const child = spawn('env', ['-i', process.execPath, ...args], { stdio: 'ignore' })
+  t.teardown(() => child.kill('SIGKILL'))
+  await new Promise((resolve) => server.once('connection', resolve))
+  t.notMatch(readFileSync(`/proc/${child.pid}/cmdline`, 'utf8'), /planted/)
 })

@@ -31,15 +31,20 @@ test('messages and why print JSON in a pipe', { timeout }, async (t) => {
   await node.call('POST', `/api/v1/queues/${queue}/pause`)
   const why = await rouse(['why', queue], { env })
   t.match(JSON.parse(why.out).reasons[0], { code: 'paused', text: String })
+  const one = await rouse(['why', '--message', messages.messages[0].id], { env })
+  t.match(JSON.parse(one.out), { queue, steps: [{ step: 'committed' }], summary: /paused/ })
+  t.match(await rouse(['why'], { env }), { code: 1, err: /name a queue, or a message/ })
 })
 
 test('dlq lists, counts and redrives dead letters', { timeout }, async (t) => {
   const queue = await deadQueue()
   const of = async (...args: string[]) => JSON.parse((await rouse(['dlq', ...args], { env })).out)
-  t.match(await of('list', queue), { total: 2, messages: [{ errorCode: 'E_BROKEN' }, {}] })
-  t.match(await of('errors', queue), { groups: [{ errorCode: 'E_BROKEN', count: 2 }] })
+  t.match(await of('list', queue), { deadLetters: [{ errorCode: 'E_BROKEN' }, {}] })
+  t.match(await of('errors', queue), { errors: [{ errorCode: 'E_BROKEN', count: 2 }] })
   t.match(await of('redrive', queue, '--dry-run'), { dryRun: true, total: 2 })
-  t.match(await of('redrive', queue, '--error', 'E_BROKEN'), { total: 2, state: String })
+  const redrive = await of('redrive', queue, '--error', 'E_BROKEN')
+  t.match(redrive, { total: 2, state: String })
+  t.match(await of('status', redrive.id), { queue, total: 2 })
   const back = await rouse(['pop', queue, '--wait', '10', '-n', '2', '--ack'], { env })
   t.match(JSON.parse(back.out).messages, [{ data: { n: 1 } }])
 })
@@ -47,17 +52,19 @@ test('dlq lists, counts and redrives dead letters', { timeout }, async (t) => {
 test('messages, why and dlq print tables and text on a terminal', { timeout, skip }, async (t) => {
   const queue = await deadQueue()
   const shown = async (...args: string[]) => plain((await rouseOnTerminal(args, { env })).out)
-  t.match(await shown('dlq', 'list', queue), /^ID +QUEUE +GROUP +ATTEMPTS.*E_BROKEN/s)
-  t.match(await shown('dlq', 'errors', queue), /E_BROKEN +it broke +2/)
+  t.match(await shown('dlq', 'list', queue), /^ID +GROUP +TRIES +DIED +ERROR.*E_BROKEN: it broke/s)
+  t.match(await shown('dlq', 'errors', queue), / 2 .* E_BROKEN +it broke/)
   t.match(await shown('dlq', 'redrive', queue, '--dry-run'), /^would redrive 2/)
-  t.match(await shown('messages', queue), /^ID +PARTITION +STATUS/)
+  t.match(await shown('messages', queue), /^ID +PARTITION +STATE/)
   t.match(await shown('why', queue), /dead/)
+  const { messages } = await node.call('GET', `/api/v1/messages?queue=${queue}`)
+  t.match(await shown('why', '--message', messages[0].id), /committed.*failed +attempt 1/s)
 })
 
 test('a terminal of unknown width gets whole tables', { timeout, skip }, async (t) => {
   const size = { columns: 0, rows: 0 }
   const shown = plain((await rouseOnTerminal(['nodes'], { env, size })).out)
-  t.match(shown, /^NODE +STATE +URL.*VERSION\r?\n.*alive +http/)
+  t.match(shown, /^NODE +STATE +URL.*WAKES SENT +RECEIVED\r?\n.*alive +http/)
 })
 
 test('tail prints new messages, one document per line, and takes none', { timeout }, async (t) => {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
-import { isDeepStrictEqual } from 'node:util'
 import type { Command } from 'commander'
-import { type Api, type Json, segment } from '../api.ts'
+import type { Api, Json } from '../api.ts'
 import { CliError } from '../cli-error.ts'
+import { changesLine, changesOf } from '../option-changes.ts'
 import { sessionOf, verb } from '../verb.ts'
 
 interface Options {
@@ -32,20 +32,36 @@ export function applyVerb(program: Command): void {
     .action(async (_options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
       const wanted = await readQueues(options.file)
+      // Everything is checked before anything is changed.
+      await configureAll(wanted, api, { dryRun: true })
       const changes = []
       for (const one of wanted) {
-        const changed = await changesOf(api, one)
-        if (options.dryRun !== true) await api.post('/api/v1/configure', one)
-        changes.push({ queue: one.queue, changed })
-      }
-      if (!output.isHuman) return output.json({ dryRun: options.dryRun === true, queues: changes })
-      for (const { queue, changed } of changes) {
-        const names = Object.entries(changed).map(([name, { from, to }]) => {
-          return `${name} ${JSON.stringify(from) ?? '–'} → ${JSON.stringify(to)}`
+        changes.push({
+          queue: one.queue,
+          changed: await changesOf(api, one.queue, one.options ?? {}),
         })
-        output.line(`${queue}: ${names.join(', ') || 'unchanged'}`)
       }
+      if (options.dryRun !== true) await configureAll(wanted, api, {})
+      if (!output.isHuman) return output.json({ dryRun: options.dryRun === true, queues: changes })
+      for (const { queue, changed } of changes) output.line(changesLine(queue, changed))
     })
+}
+
+/** Says which queue was refused, and which ones were changed before it. */
+async function configureAll(
+  wanted: readonly WantedQueue[],
+  api: Api,
+  more: { readonly dryRun?: true },
+): Promise<void> {
+  for (const [i, one] of wanted.entries()) {
+    await api.post('/api/v1/configure', { ...one, ...more }).catch((error: unknown) => {
+      if (!(error instanceof CliError)) throw error
+      const done = more.dryRun ? [] : wanted.slice(0, i).map(({ queue }) => queue)
+      const state =
+        done.length === 0 ? 'nothing was changed' : `already changed: ${done.join(', ')}`
+      throw new CliError(error.code, `${one.queue}: ${error.message}; ${state}`)
+    })
+  }
 }
 
 async function readQueues(file: string): Promise<readonly WantedQueue[]> {
@@ -61,22 +77,4 @@ async function readQueues(file: string): Promise<readonly WantedQueue[]> {
     throw new CliError('usage', `${file} must contain {queues: [{queue, options}]}`)
   }
   return queues as readonly WantedQueue[]
-}
-
-/** The options of the queue that differ from the file; all options if the queue does not exist. */
-async function changesOf(
-  api: Api,
-  { queue, options = {} }: WantedQueue,
-): Promise<Record<string, { from: unknown; to: unknown }>> {
-  const before = await api.get(`/api/v1/resources/queues/${segment(queue)}`).then(
-    ({ body }) => body.options as Record<string, unknown>,
-    (error: unknown) => {
-      if (error instanceof CliError && error.code === 'server') return {} as Record<string, unknown>
-      throw error
-    },
-  )
-  const different = Object.entries(options).filter(
-    ([name, to]) => !isDeepStrictEqual(before[name], to),
-  )
-  return Object.fromEntries(different.map(([name, to]) => [name, { from: before[name], to }]))
 }

@@ -1,6 +1,8 @@
+// Completion scripts. They ask the program itself at every Tab, so that they know the queues of the cluster. Words
+// are never expanded by the shell: the name of a queue may contain `$(…)`.
 import type { Command } from 'commander'
-import { CliError } from '../cli-error.ts'
-import { verb } from '../verb.ts'
+import { candidates } from '../completion/candidates.ts'
+import { sessionOf, verb } from '../verb.ts'
 
 const shells = ['bash', 'zsh', 'fish']
 
@@ -10,45 +12,50 @@ export function completionVerb(program: Command): void {
     'completion',
     'print a completion script for your shell',
     `source <(rouse completion bash)
+rouse completion zsh > "\${fpath[1]}/_rouse"
 rouse completion fish > ~/.config/fish/completions/rouse.fish`,
   )
     .argument('<shell>', shells.join(', '))
-    .action((shell: string) => {
-      if (!shells.includes(shell))
-        throw new CliError('usage', `the shell must be one of ${shells.join(', ')}`)
-      process.stdout.write(shell === 'fish' ? fish(program) : bash(program, shell === 'zsh'))
+    .action((shell: string, _options: object, command: Command) => {
+      const script = scripts[shell]
+      if (script === undefined) {
+        command.error(`error: the shell must be one of ${shells.join(', ')}`)
+      } else process.stdout.write(script)
     })
 }
 
-function bash(program: Command, isZsh: boolean): string {
-  const cases = program.commands.map((command) => {
-    return `    ${command.name()}) words="${[...wordsOf(command), ...wordsOf(program)].join(' ')}" ;;`
-  })
-  return `${isZsh ? 'autoload -U +X bashcompinit && bashcompinit\n' : ''}_rouse() {
-  local words
-  case "\${COMP_WORDS[1]}" in
-${cases.join('\n')}
-    *) words="${[...program.commands.map((command) => command.name()), ...wordsOf(program)].join(' ')}" ;;
-  esac
-  COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
-}
-complete -F _rouse rouse
-`
+/** What the scripts call: prints the words that may follow, one per line. The last word is incomplete. */
+export function completeVerb(program: Command): void {
+  program
+    .command('__complete [words...]', { hidden: true })
+    .action(async (words: readonly string[], _options: object, command: Command) => {
+      const { api } = sessionOf(command)
+      for (const word of await candidates(program, words, api)) process.stdout.write(`${word}\n`)
+    })
 }
 
-function fish(program: Command): string {
-  const lines = program.commands.flatMap((command) => [
-    `complete -c rouse -n __fish_use_subcommand -f -a ${command.name()} -d ${JSON.stringify(command.description())}`,
-    ...command.options.map((option) => {
-      const name = option.long?.replace('--', '') ?? ''
-      return `complete -c rouse -n "__fish_seen_subcommand_from ${command.name()}" -l ${name} -d ${JSON.stringify(option.description)}`
-    }),
-  ])
-  return `${lines.join('\n')}\n`
+const scripts: Readonly<Record<string, string>> = {
+  bash: `_rouse() {
+  local word
+  COMPREPLY=()
+  while IFS= read -r word; do
+    COMPREPLY+=("$(printf '%q' "$word")")
+  done < <(rouse __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
-
-function wordsOf(command: Command): string[] {
-  const flags = command.options.flatMap(({ long }) => (long ? [long] : []))
-  const verbs = command.commands.map((one) => one.name())
-  return [...(command.parent === null ? [] : verbs), ...flags, '--help']
+complete -o default -F _rouse rouse
+`,
+  zsh: `#compdef rouse
+_rouse() {
+  local -a found
+  found=("\${(@f)$(rouse __complete -- "\${(@Q)words[2,CURRENT]}" 2>/dev/null)}")
+  (( \${#found} )) && [[ -n "\${found[1]}" ]] && compadd -- "\${found[@]}" || _files
+}
+if [[ "\${funcstack[1]}" == _rouse ]]; then _rouse "$@"; else compdef _rouse rouse; fi
+`,
+  fish: `function __rouse_complete
+  set -l words (commandline -opc)
+  rouse __complete -- $words[2..-1] (commandline -ct) 2>/dev/null
+end
+complete -c rouse -f -a '(__rouse_complete)'
+`,
 }

@@ -1,8 +1,10 @@
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { query, segment } from '../api.ts'
 import { CliError } from '../cli-error.ts'
 import { stringifyExact } from '../exact-json.ts'
 import { count, durationMs } from '../format.ts'
+import { noteNewGroup } from '../new-group.ts'
+import { shellLine } from '../shell.ts'
 import { sessionOf, verb } from '../verb.ts'
 
 interface Options {
@@ -12,6 +14,8 @@ interface Options {
   readonly partitions: number
   readonly partition?: string
   readonly group?: string
+  readonly from: string
+  readonly consumer?: string
   readonly lease?: number
 }
 
@@ -25,20 +29,26 @@ rouse pop orders -n 10 --group billing --json`,
   )
     .argument('<queue>')
     .option('-a, --ack', 'acknowledge on delivery')
-    .option('-w, --wait <seconds>', 'wait this long for a message', durationMs)
+    .option('-w, --wait <duration>', 'wait up to this long for a message', durationMs)
     .option('-n, --batch <count>', 'maximum number of messages', count, 1)
     .option('--partitions <count>', 'maximum number of partitions', count, 1)
     .option('-p, --partition <name>', 'only this partition')
-    .option('-g, --group <name>', 'consumer group')
+    .option('-g, --group <group>', 'consumer group; default: the unnamed one')
+    .option('--from <start>', 'where a new group begins: new, all, or a time', start, 'new')
+    .option('--consumer <name>', 'your name, shown with the lease')
     .option('--lease <duration>', 'lease time', durationMs)
     .action(async (queue: string, _options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
+      const { group } = options
+      if (group !== undefined) await noteNewGroup(queue, group, options.from, api, output)
       const place =
         options.partition === undefined ? '' : `/partition/${segment(options.partition)}`
       const asked = query({
         batch: options.batch,
         partitions: options.partitions,
-        consumerGroup: options.group,
+        consumerGroup: group,
+        ...(group === undefined ? {} : beginning(options.from)),
+        consumer: options.consumer,
         autoAck: options.ack,
         wait: options.wait === undefined ? undefined : true,
         timeout: options.wait,
@@ -59,11 +69,23 @@ rouse pop orders -n 10 --group billing --json`,
         const place = partition === null ? '' : `  partition ${partition}`
         output.line(`${id}${place}  attempt ${attempt}`)
         output.line(stringifyExact(data, 2))
-        if (options.ack !== true) output.note(`acknowledge with: rouse ack ${receipt}`)
+        if (options.ack !== true)
+          output.hint('acknowledge with', shellLine('rouse', 'ack', receipt))
       }
       const { length } = body.messages
       if (options.ack !== true && length > 1) {
-        output.note(`acknowledge all ${length} with: rouse ack ${body.leaseId} --all`)
+        output.hint(`acknowledge all ${length} with`, `rouse ack ${body.leaseId} --all`)
       }
     })
+}
+
+function start(text: string): string {
+  if (text === 'new' || text === 'all') return text
+  if (!Number.isNaN(Date.parse(text))) return new Date(text).toISOString()
+  throw new InvalidArgumentError('Write new, all, or a time such as 2026-11-17T08:00:00Z.')
+}
+
+/** Over HTTP a new group begins with everything that is kept. Here it begins with what comes. */
+function beginning(from: string): { subscriptionMode?: string; subscriptionFrom?: string } {
+  return from === 'new' || from === 'all' ? { subscriptionMode: from } : { subscriptionFrom: from }
 }

@@ -1,66 +1,98 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
 import colors from 'picocolors'
-import type { Json } from '../api.ts'
-import { absence, ago } from '../format.ts'
-import { formatTable } from '../table.ts'
+import { type Api, query } from '../api.ts'
+import { wallMs } from '../clock.ts'
+import { type ClusterView, TopScreen } from '../screen/top-screen.ts'
 import { sessionOf, verb } from '../verb.ts'
-import { queueColumns, queuesAsJson, worstFirst } from './queues.ts'
+import { queuesAsJson, readQueues } from './queues.ts'
 
 interface Options {
   readonly once?: boolean
 }
 
 const refreshMs = 1_000
+const seriesMs = 60_000
 const enterScreen = '\u001b[?1049h\u001b[?25l'
 const leaveScreen = '\u001b[?25h\u001b[?1049l'
 const ctrlC = '\u0003'
-const home = '\u001b[H\u001b[J'
+const home = '\u001b[H'
+const clearLine = '\u001b[K'
+const clearBelow = '\u001b[J'
 
 export function topVerb(program: Command): void {
   verb(
     program,
     'top',
-    'show the cluster live',
+    'show queues and nodes live, the worst queue first; q quits',
     `rouse top
 rouse top --once --json`,
   )
     .option('--once', 'print once and exit')
     .action(async (_options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
-      const readCluster = async (): Promise<{ cluster: Json; queues: Json[] }> => {
-        const [stats, queues] = await Promise.all([
+      if (!output.isHuman) {
+        const [{ body: cluster }, queues] = await Promise.all([
           api.get('/stats?scope=cluster'),
-          output.isHuman ? api.all('/api/v1/queues', 'queues') : queuesAsJson(api),
+          queuesAsJson(api),
         ])
-        return { cluster: stats.body, queues }
+        return output.json({ cluster, queues })
       }
-      if (!output.isHuman) return output.json(await readCluster())
-      if (options.once === true) return output.line(screenOf(await readCluster(), 200).join('\n'))
-      await runScreen(readCluster)
+      const screen = new TopScreen(api.url)
+      if (options.once === true) {
+        screen.add(await readView(api))
+        for (const line of screen.lines({ columns: output.width })) output.line(line)
+        return
+      }
+      await runScreen(api, screen)
     })
 }
 
-async function runScreen(
-  readCluster: () => Promise<{ cluster: Json; queues: Json[] }>,
-): Promise<void> {
+async function readView(api: Api): Promise<ClusterView> {
+  const from = new Date(wallMs() - seriesMs).toISOString()
+  const [{ body: cluster }, queues, series] = await Promise.all([
+    api.get('/stats?scope=cluster'),
+    readQueues(api),
+    // A node of an earlier release has no series.
+    api.find(`/api/v1/series${query({ from })}`),
+  ])
+  return { cluster, queues, series, atMs: performance.now() }
+}
+
+async function runScreen(api: Api, screen: TopScreen): Promise<void> {
   const stopped = new AbortController()
   const stop = (): void => stopped.abort()
   process.once('SIGINT', stop)
   process.once('SIGTERM', stop)
   const releaseKeys = onKeys(['q', ctrlC], stop)
+  let failure: string | undefined
+  const draw = (): void => {
+    const { columns, rows } = process.stdout
+    const size = { columns: columns || undefined, rows: rows || undefined }
+    const lines = [
+      ...(failure === undefined ? [] : [colors.red(failure)]),
+      ...screen.lines({ ...size, rows: (size.rows ?? 24) - (failure === undefined ? 0 : 1) }),
+    ]
+    process.stdout.write(`${home}${lines.join(`${clearLine}\n`)}${clearLine}${clearBelow}`)
+  }
+  process.stdout.on('resize', draw)
   process.stdout.write(enterScreen)
   try {
     while (!stopped.signal.aborted) {
-      const lines = await readCluster().then(
-        // A terminal of unknown height reports 0.
-        (seen) => screenOf(seen, process.stdout.rows || undefined),
-        (error: unknown) => [colors.red((error as Error).message)],
+      await readView(api).then(
+        (view) => {
+          failure = undefined
+          screen.add(view)
+        },
+        (error: unknown) => {
+          failure = (error as Error).message
+        },
       )
-      process.stdout.write(`${home}${lines.join('\n')}`)
+      draw()
       await delay(refreshMs, undefined, { signal: stopped.signal }).catch(() => {})
     }
   } finally {
+    process.stdout.off('resize', draw)
     process.stdout.write(leaveScreen)
     releaseKeys()
   }
@@ -80,32 +112,4 @@ function onKeys(keys: readonly string[], act: () => void): () => void {
     stdin.setRawMode(false)
     stdin.pause()
   }
-}
-
-function screenOf(
-  { cluster, queues }: { readonly cluster: Json; readonly queues: readonly Json[] },
-  rows = 40,
-): string[] {
-  const { totals, nodes, unreachable } = cluster
-  const rate = Object.values(totals.queries_per_second as Record<string, number>)
-  const queries = rate.reduce((sum, one) => sum + one, 0)
-  return [
-    `${colors.bold('rouse')}  ${totals.nodes} nodes  ${totals.waiting} waiting  ${queries.toFixed(0)} queries/s`,
-    ...unreachable.map((node: Json) => colors.red(absence(node))),
-    '',
-    ...formatTable<Json>(nodes, [
-      { title: 'NODE', value: ({ node }) => node },
-      { title: 'MODE', value: ({ mode }) => mode.mode },
-      { title: 'UP', align: 'right', value: ({ uptime }) => ago(uptime * 1_000) },
-      { title: 'WAITING', align: 'right', value: ({ waiting }) => waiting.total },
-      { title: 'REQUESTS', align: 'right', value: ({ requests }) => requests },
-      { title: 'BY UDP', align: 'right', value: ({ wakes }) => wakes.udp },
-      { title: 'BY PUSH', align: 'right', value: ({ wakes }) => wakes.local + wakes.ipc },
-      { title: 'BY FALLBACK', align: 'right', value: ({ wakes }) => wakes.fallback },
-    ]),
-    '',
-    ...(queues.length === 0 ? ['no queues yet'] : formatTable(worstFirst(queues), queueColumns)),
-    '',
-    colors.dim('q or Ctrl-C to quit'),
-  ].slice(0, Math.max(5, rows))
 }

@@ -8,81 +8,42 @@ export const bin = fileURLToPath(new URL('../../bin/rouse.js', import.meta.url))
 export interface Run {
   readonly code: number | null
   readonly out: string
+  /** Empty on a terminal, which shows both outputs. */
   readonly err: string
+}
+
+export interface ScreenSize {
+  readonly columns: number
+  readonly rows: number
 }
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly input?: string
-  /** The size that the terminal reports. Default: 100 columns and 40 rows. */
-  readonly size?: { readonly columns: number; readonly rows: number }
+  /** The size of the terminal. Default: 100 columns and 40 rows. */
+  readonly size?: ScreenSize
 }
 
 /** Runs `rouse` in a pipe, without tap's loaders. */
 export function rouse(args: readonly string[], options: RunOptions = {}): Promise<Run> {
-  return run(['env', '-i', ...environment(options.env), process.execPath, bin, ...args], options)
+  return inPipe([bin, ...args], options)
 }
 
 /** Runs `rouse` on a terminal. */
 export function rouseOnTerminal(args: readonly string[], options: RunOptions = {}): Promise<Run> {
-  return run(terminalOf(args, options), options)
+  return onTerminal([bin, ...args], options)
 }
 
-export interface LiveRun {
-  /** The terminal output so far, with all control characters. */
-  readonly out: () => string
-  readonly type: (keys: string) => void
-  readonly exited: Promise<number | null>
-}
-
-/** Runs `rouse` on an interactive terminal, and stops it at the end of the test. */
-export function liveOnTerminal(
-  t: Test,
-  args: readonly string[],
-  options: RunOptions = {},
-): LiveRun {
-  const [command = '', ...words] = terminalOf(args, options)
-  const child = spawn(command, words, { stdio: ['pipe', 'pipe', 'ignore'] })
-  t.teardown(() => void child.kill('SIGKILL'))
-  let out = ''
-  child.stdout.on('data', (bytes: Buffer) => {
-    out += bytes.toString()
-  })
-  child.stdin.on('error', () => {})
-  return {
-    out: () => out,
-    type: (keys) => void child.stdin.write(keys),
-    exited: new Promise((resolve) => child.once('close', resolve)),
-  }
-}
-
-/** A value for the `skip` option of a test: false if a terminal can be created, otherwise the reason. */
-export async function terminalMissing(): Promise<string | false> {
-  const { code } = await rouseOnTerminal(['--help']).catch(() => ({ code: null }))
-  return code === 0 ? false : 'there is no `script` here to make a terminal'
-}
-
-function terminalOf(args: readonly string[], options: RunOptions): string[] {
-  const words = ['env', '-i', ...environment(options.env), process.execPath, bin, ...args]
-  const { columns, rows } = options.size ?? { columns: 100, rows: 40 }
-  const command = `stty cols ${columns} rows ${rows}; ${words.map(quote).join(' ')}`
-  return ['script', '-qec', command, '/dev/null']
-}
-
-function environment(env: Readonly<Record<string, string>> = {}): string[] {
-  const { PATH = '', HOME = '' } = process.env
-  const given = { PATH, HOME, TERM: 'xterm', ...env }
-  return Object.entries(given).map(([name, value]) => `${name}=${value}`)
-}
-
-async function run([command = '', ...args]: readonly string[], options: RunOptions): Promise<Run> {
-  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'] })
+/** Runs a script of Node in a pipe. */
+export async function inPipe(words: readonly string[], options: RunOptions = {}): Promise<Run> {
+  const env = environment(options.env)
+  const child = spawn(process.execPath, words, { env, stdio: ['pipe', 'pipe', 'pipe'] })
   let [out, err] = ['', '']
-  child.stdout.on('data', (bytes: Buffer) => {
-    out += bytes.toString()
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out += text
   })
-  child.stderr.on('data', (bytes: Buffer) => {
-    err += bytes.toString()
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    err += text
   })
   child.stdin.on('error', () => {})
   child.stdin.end(options.input ?? '')
@@ -90,11 +51,83 @@ async function run([command = '', ...args]: readonly string[], options: RunOptio
     child.once('error', reject)
     child.once('close', resolve)
   })
-  return { code, out: out.replaceAll('\r\n', '\n'), err }
+  return { code, out, err }
 }
 
-function quote(word: string): string {
-  return `'${word.replaceAll("'", `'\\''`)}'`
+/** Runs a script of Node on a terminal. */
+export async function onTerminal(words: readonly string[], options: RunOptions = {}): Promise<Run> {
+  const live = await startOnTerminal(words, options)
+  if (options.input !== undefined) live.type(options.input)
+  const code = await live.exited
+  return { code, out: live.out().replaceAll('\r\n', '\n'), err: '' }
+}
+
+export interface LiveRun {
+  /** The terminal output so far, with all control characters. */
+  readonly out: () => string
+  readonly type: (keys: string) => void
+  readonly resize: (size: ScreenSize) => void
+  readonly exited: Promise<number>
+  readonly kill: () => void
+}
+
+/** Runs `rouse` on an interactive terminal, and stops it at the end of the test. */
+export async function liveOnTerminal(
+  t: Test,
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<LiveRun> {
+  const live = await startOnTerminal([bin, ...args], options)
+  t.teardown(live.kill)
+  return live
+}
+
+async function startOnTerminal(words: readonly string[], options: RunOptions): Promise<LiveRun> {
+  const { spawn: spawnTerminal } = await import('@lydell/node-pty')
+  const { columns, rows } = options.size ?? { columns: 100, rows: 40 }
+  const env = environment(options.env)
+  const [command = '', ...args] = columns === 0 ? withoutSize(words) : [process.execPath, ...words]
+  const child = spawnTerminal(command, args, { cols: columns || 80, rows: rows || 24, env })
+  let out = ''
+  child.onData((text) => {
+    out += text
+  })
+  let isRunning = true
+  const exited = new Promise<number>((resolve) => {
+    child.onExit(({ exitCode }) => {
+      isRunning = false
+      resolve(exitCode)
+    })
+  })
+  return {
+    out: () => out,
+    type: (keys) => child.write(keys),
+    resize: (size) => child.resize(size.columns, size.rows),
+    exited,
+    kill: () => {
+      if (isRunning) child.kill('SIGKILL')
+    },
+  }
+}
+
+/** Serial consoles and some containers have a terminal that reports 0 columns. */
+function withoutSize(words: readonly string[]): string[] {
+  return ['sh', '-c', 'stty cols 0 rows 0; exec "$@"', 'sh', process.execPath, ...words]
+}
+
+/** A value for the `skip` option of a test: false if a terminal can be created, otherwise the reason. */
+export async function terminalMissing(): Promise<string | false> {
+  try {
+    await onTerminal(['-e', ''])
+    return false
+  } catch (error) {
+    return `there is no terminal on this platform: ${(error as Error).message}`
+  }
+}
+
+function environment(env: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const { PATH = '', HOME = '' } = process.env
+  return { PATH, HOME, TERM: 'xterm', ...env }
 }
 
 /** Removes colours. */

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { Rouse } from '@rouse/client'
-import type { Command } from 'commander'
-import { segment } from '../api.ts'
-import { BenchRecord, type BenchStats } from '../bench-record.ts'
-import { CliError } from '../cli-error.ts'
-import { count, durationMs } from '../format.ts'
-import { sessionOf, type VerbSession, verb } from '../verb.ts'
+import { type Command, Option } from 'commander'
+import { segment } from '../../api.ts'
+import { CliError } from '../../cli-error.ts'
+import { count, durationMs } from '../../format.ts'
+import { sessionOf, type VerbSession, verb } from '../../verb.ts'
+import { BenchRecord, type BenchStats } from './bench-record.ts'
 
 interface Options {
   readonly seconds: number
@@ -32,12 +31,16 @@ export function benchVerb(program: Command): void {
     'push and consume for a while, and measure rate and latency',
     `rouse bench --seconds 10 --verify`,
   )
-    .option('-s, --seconds <seconds>', 'duration of the pushes', durationMs, 10_000)
+    .addOption(
+      new Option('-s, --seconds <duration>', 'duration of the pushes')
+        .argParser(durationMs)
+        .default(10_000, '10s'),
+    )
     .option('--verify', 'check that every message arrives once and in order')
     .option('--in-flight <count>', 'concurrent pushes and handlers', count, 64)
     .option('--partitions <count>', 'number of partitions', count, 16)
     .option('--size <bytes>', 'payload size', count, 100)
-    .option('--queue <name>', 'default: a temporary queue')
+    .option('--queue <queue>', 'default: a temporary queue')
     .action(async (_options: Options, command: Command) => {
       const session = sessionOf<Options>(command)
       await session.api.get('/ready')
@@ -53,7 +56,10 @@ export function benchVerb(program: Command): void {
 
 async function run({ api, output, options }: VerbSession<Options>): Promise<BenchStats> {
   const name = options.queue ?? `rouse-bench-${randomUUID()}`
-  const rouse = new Rouse<Record<string, Payload>>({ urls: [api.url], token: api.token })
+  // Loaded here, because no other verb needs the client.
+  const { Rouse } = await import('@rouse/client')
+  const { headers } = api
+  const rouse = new Rouse<Record<string, Payload>>({ urls: [api.url], headers })
   const queue = rouse.queue(name)
   const record = new BenchRecord(options.partitions)
   const fill = 'x'.repeat(options.size)

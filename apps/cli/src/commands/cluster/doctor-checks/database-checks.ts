@@ -6,7 +6,8 @@ import {
   readSetting,
   readSettingIfAny,
 } from '@rouse/storage'
-import { wallMs } from '../clock.ts'
+import { wallMs } from '../../../clock.ts'
+import { checkLogin } from './access-checks.ts'
 import { checkCopy } from './copy-check.ts'
 import { checkServerDefaults, type NodeDefaults } from './defaults-check.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
@@ -42,6 +43,7 @@ export async function checkDatabase(
     return [
       version,
       ...(await checkSettings(pool)),
+      ...(await checkLogin(pool)),
       ...(await checkSession(url)),
       ...(await checkConnections(pool, nodes)),
       await checkSchema(pool),

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import { CliError } from '../cli-error.ts'
-import { databaseUrl } from '../config.ts'
-import { sessionOf, verb } from '../verb.ts'
+import { CliError } from '../../cli-error.ts'
+import { migrateUrl } from '../../config.ts'
+import { sessionOf, verb } from '../../verb.ts'
 
 interface Options {
   readonly dryRun?: boolean
@@ -17,17 +17,19 @@ export function migrateVerb(program: Command): void {
 ROUSE_DATABASE_URL=postgres://… rouse migrate`,
   )
     .option('--dry-run', 'show what would be applied')
-    .option('--database-url <url>', 'the database (ROUSE_DATABASE_URL)', databaseUrl)
+    .option('--database-url <url>', 'the database (ROUSE_MIGRATE_URL, else ROUSE_DATABASE_URL)')
     .action(async (_options: Options, command: Command) => {
       const { output, options } = sessionOf<Options>(command)
-      if (options.databaseUrl === undefined) {
+      // Not the default of the option, which help would print with its password.
+      const url = options.databaseUrl ?? migrateUrl
+      if (url === undefined) {
         throw new CliError('usage', 'no database given: set ROUSE_DATABASE_URL or --database-url')
       }
       const { describeMigrationWait, migrate } = await import('@rouse/database')
       const dryRun = options.dryRun === true
       let waited = ''
       const { applied, functions } = await migrate({
-        url: options.databaseUrl,
+        url,
         dryRun,
         onWait: (wait) => {
           waited = `; ${describeMigrationWait(wait)}`

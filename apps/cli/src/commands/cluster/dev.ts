@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
-import { CliError } from '../cli-error.ts'
-import { count } from '../format.ts'
-import { verb } from '../verb.ts'
+import { CliError } from '../../cli-error.ts'
+import { count } from '../../format.ts'
+import { verb } from '../../verb.ts'
 
 interface Options {
   readonly nodes: number

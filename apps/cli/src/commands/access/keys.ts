@@ -2,13 +2,14 @@
 // otherwise they call a node. A new key is printed alone on standard output.
 import type { createPool } from '@rouse/database'
 import { type Command, Option } from 'commander'
-import { type Api, type Json, segment } from '../api.ts'
-import { CliError } from '../cli-error.ts'
-import { wallMs } from '../clock.ts'
-import { databaseUrl } from '../config.ts'
-import { count, durationMs, since } from '../format.ts'
-import type { Output } from '../output.ts'
-import { sessionOf, verb } from '../verb.ts'
+import { type Api, type Json, segment } from '../../api.ts'
+import { CliError } from '../../cli-error.ts'
+import { wallMs } from '../../clock.ts'
+import { databaseUrl } from '../../config.ts'
+import { type ConfirmOptions, confirm, withConfirmation } from '../../confirm.ts'
+import { count, durationMs, since } from '../../format.ts'
+import type { Output } from '../../output.ts'
+import { defaultVerb, sessionOf, verb } from '../../verb.ts'
 
 const presets = ['producer', 'worker', 'viewer', 'operator', 'admin']
 const graceMsDefault = 3_600_000
@@ -38,8 +39,7 @@ export function keysVerb(program: Command): void {
 rouse keys rotate ID --grace 1h
 rouse keys revoke ID`,
   )
-  keys.action((_options: object, command: Command) => list(command))
-  verb(keys, 'list', 'list the keys, without their secrets', 'rouse keys list').action(
+  defaultVerb(keys, 'list', 'list the keys, without their secrets', 'rouse keys list').action(
     (_options: object, command: Command) => list(command),
   )
 
@@ -74,15 +74,17 @@ rouse keys revoke ID`,
       printNew(output, made)
     })
 
-  verb(keys, 'revoke <id>', 'end a key at once', 'rouse keys revoke ID').action(
-    async (id: string, _options: object, command: Command) => {
-      const { api, output } = sessionOf(command)
+  withConfirmation(verb(keys, 'revoke', 'end a key at once', 'rouse keys revoke ID'))
+    .argument('<id>')
+    .action(async (id: string, _options: ConfirmOptions, command: Command) => {
+      const { api, output, options } = sessionOf<ConfirmOptions>(command)
+      const where = databaseUrl === undefined ? api.url : 'the database of ROUSE_DATABASE_URL'
+      await confirm(`revoke the API key "${id}"`, { url: where }, options)
       if (databaseUrl === undefined) await api.delete(`/api/v1/keys/${segment(id)}`)
       else await revokeBySql(id)
       if (!output.isHuman) return output.json({ id, revoked: true })
       output.line(`${id}: revoked; its open requests end within ten seconds`)
-    },
-  )
+    })
 
   verb(
     keys,
@@ -126,11 +128,16 @@ async function list(command: Command): Promise<void> {
     keys,
     [
       { title: 'ID', value: ({ id }) => id },
-      { title: 'NAME', value: ({ name }) => name },
+      { title: 'NAME', value: ({ name }) => name, widthMin: 10 },
       { title: 'STATE', value: (key) => stateOf(key, nowMs) },
-      { title: 'USED', value: ({ lastUsedDay }) => lastUsedDay },
-      { title: 'AGE', align: 'right', value: ({ createdAt }) => since(createdAt, nowMs) },
-      { title: 'GRANTS', value: ({ grants }) => grants.join(' ') },
+      { title: 'USED', value: ({ lastUsedDay }) => lastUsedDay, optional: true },
+      {
+        title: 'AGE',
+        align: 'right',
+        widthLeast: 6,
+        value: ({ createdAt }) => since(createdAt, nowMs),
+      },
+      { title: 'GRANTS', value: ({ grants }) => grants.join(' '), widthMin: 15 },
     ],
     'no keys yet: rouse keys create admin --preset admin',
   )

@@ -1,12 +1,10 @@
 import type { Command } from 'commander'
 import colors from 'picocolors'
-import { CliError } from '../cli-error.ts'
-import { databaseUrl, listenUrl } from '../config.ts'
-import { checkDatabase } from '../doctor/database-checks.ts'
-import type { Finding } from '../doctor/finding.ts'
-import { checkMachine } from '../doctor/machine-checks.ts'
-import { checkNodes, readNodes } from '../doctor/node-checks.ts'
-import { sessionOf, verb } from '../verb.ts'
+import { CliError } from '../../cli-error.ts'
+import { databaseUrl, listenUrl } from '../../config.ts'
+import { sessionOf, verb } from '../../verb.ts'
+import type { Finding } from './doctor-checks/finding.ts'
+import { checkMachine } from './doctor-checks/machine-checks.ts'
 
 interface Options {
   readonly databaseUrl?: string
@@ -27,17 +25,23 @@ export function doctorVerb(program: Command): void {
     `rouse doctor
 ROUSE_DATABASE_URL=postgres://… rouse doctor`,
   )
-    .option('--database-url <url>', 'also check the database (ROUSE_DATABASE_URL)', databaseUrl)
+    .option('--database-url <url>', 'also check the database (ROUSE_DATABASE_URL)')
     .option(
       '--listen-url <url>',
       'direct address for LISTEN, if the database is behind a pooler (ROUSE_LISTEN_URL)',
-      listenUrl,
     )
     .action(async (_options: Options, command: Command) => {
       const { api, output, options } = sessionOf<Options>(command)
+      // Loaded here, because no other verb needs the database driver.
+      const { checkDatabase } = await import('./doctor-checks/database-checks.ts')
+      const { checkNodes, readNodes } = await import('./doctor-checks/node-checks.ts')
       const findings = withoutRepeats([
         ...(await checkNodes(api)),
-        ...(await checkDatabase(options.databaseUrl, options.listenUrl, await readNodes(api))),
+        ...(await checkDatabase(
+          options.databaseUrl ?? databaseUrl,
+          options.listenUrl ?? listenUrl,
+          await readNodes(api),
+        )),
         ...checkMachine(),
       ])
       if (!output.isHuman) output.json(findings)

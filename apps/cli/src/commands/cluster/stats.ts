@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import type { Json } from '../api.ts'
-import { absence } from '../format.ts'
-import { sessionOf, verb } from '../verb.ts'
+import type { Json } from '../../api.ts'
+import { absence } from '../../format.ts'
+import { sessionOf, verb } from '../../verb.ts'
 
 interface Options {
   readonly cluster?: boolean
@@ -25,12 +25,12 @@ rouse stats --cluster --json`,
         [
           { title: 'NODE', value: ({ node }) => node },
           { title: 'MODE', value: ({ mode }) => mode.mode },
-          { title: 'WHY', value: ({ mode }) => mode.why.join(' ') },
+          { title: 'WHY', value: ({ mode }) => mode.why.join(' '), widthMin: 10 },
           { title: 'WORKERS', align: 'right', value: (row) => row.local_sidecars },
           { title: 'WAITING', align: 'right', value: ({ waiting }) => waiting.total },
           { title: 'GROUPS', align: 'right', value: (row) => row.group_backoff.groups_tracked },
           {
-            title: 'BACKED OFF',
+            title: 'IDLE',
             align: 'right',
             value: (row) => row.group_backoff.groups_backed_off,
           },

@@ -1,5 +1,6 @@
-import type { Api, Json } from '../api.ts'
-import { absence } from '../format.ts'
+import type { Api, Json } from '../../../api.ts'
+import { absence } from '../../../format.ts'
+import { checkAccess, checkTransport } from './access-checks.ts'
 import { copyFound } from './copy-check.ts'
 import type { ConfiguredNode } from './database-checks.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
@@ -13,7 +14,7 @@ export async function checkNodes(api: Api): Promise<Finding[]> {
     const fix = 'start a node (npm start, rouse serve), or set its address with --url or ROUSE_URL'
     return [problem('node', (error as Error).message, fix)]
   }
-  return [await checkReady(api), ...(await checkCluster(api))]
+  return [await checkReady(api), ...checkTransport(api.url), ...(await checkCluster(api))]
 }
 
 /** Reads the configuration of each node that answers. */
@@ -57,13 +58,6 @@ async function checkCluster(api: Api): Promise<Finding[]> {
     ...checkRetention(body.nodes),
     ...checkCopies(body.nodes),
   ]
-}
-
-function checkAccess({ node, access }: Json): Finding[] {
-  if (access !== 'insecure') return []
-  const fix =
-    'create a key (rouse keys create admin --preset admin), then restart the node without ROUSE_INSECURE'
-  return [problem('access', `${node} serves everyone who reaches it, without a key`, fix)]
 }
 
 function checkMode({ node, mode }: Json): Finding {

@@ -1,8 +1,8 @@
-import { adoptCopy, type Pool, readCopyState } from '@rouse/storage'
+import type { Pool } from '@rouse/storage'
 import type { Command } from 'commander'
-import { CliError } from '../cli-error.ts'
-import { databaseUrl } from '../config.ts'
-import { sessionOf, verb } from '../verb.ts'
+import { CliError } from '../../cli-error.ts'
+import { databaseUrl } from '../../config.ts'
+import { sessionOf, verb } from '../../verb.ts'
 
 interface Options {
   readonly dryRun?: boolean
@@ -18,14 +18,16 @@ export function adoptCopyVerb(program: Command): void {
 ROUSE_DATABASE_URL=postgres://… rouse adopt-copy`,
   )
     .option('--dry-run', 'show what would start')
-    .option('--database-url <url>', 'the database (ROUSE_DATABASE_URL)', databaseUrl)
+    .option('--database-url <url>', 'the database (ROUSE_DATABASE_URL)')
     .action(async (_options: Options, command: Command) => {
       const { output, options } = sessionOf<Options>(command)
-      if (options.databaseUrl === undefined) {
+      // Not the default of the option, which help would print with its password.
+      const url = options.databaseUrl ?? databaseUrl
+      if (url === undefined) {
         throw new CliError('usage', 'no database given: set ROUSE_DATABASE_URL or --database-url')
       }
       const dryRun = options.dryRun === true
-      const { copyOf, schedules, redrives, clusterId } = await adopt(options.databaseUrl, dryRun)
+      const { copyOf, schedules, redrives, clusterId } = await adopt(url, dryRun)
       if (!output.isHuman) {
         return output.json({ dryRun, copyOf: copyOf ?? null, clusterId, schedules, redrives })
       }
@@ -43,6 +45,7 @@ ROUSE_DATABASE_URL=postgres://… rouse adopt-copy`,
 
 async function adopt(url: string, dryRun: boolean) {
   const { createPool } = await import('@rouse/database')
+  const { adoptCopy, readCopyState } = await import('@rouse/storage')
   let pool: Pool | undefined
   try {
     pool = createPool({ url, max: 1, applicationName: 'rouse adopt-copy' })

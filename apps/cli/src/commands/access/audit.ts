@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import { type Json, query } from '../api.ts'
-import { count } from '../format.ts'
-import { sessionOf, verb } from '../verb.ts'
+import { type Json, query } from '../../api.ts'
+import { count } from '../../format.ts'
+import { sessionOf, verb } from '../../verb.ts'
 
 interface Options {
   readonly principal?: string
@@ -30,13 +30,13 @@ export function auditVerb(program: Command): void {
         body.entries as readonly Json[],
         [
           { title: 'AT', value: ({ at }) => at },
-          { title: 'PRINCIPAL', value: (row) => row.principal },
-          { title: 'KEY', value: ({ keyId }) => keyId },
-          { title: 'ADDRESS', value: ({ address }) => address },
+          { title: 'PRINCIPAL', value: (row) => row.principal, widthMin: 9 },
+          { title: 'KEY', value: ({ keyId }) => keyId, optional: true },
+          { title: 'ADDRESS', value: ({ address }) => address, optional: true },
           { title: 'OUTCOME', value: (row) => row.outcome },
-          { title: 'VERB', value: (row) => row.verb },
-          { title: 'TARGET', value: (row) => row.target },
-          { title: 'WHAT', value: ({ detail }) => detail.event ?? detail.route },
+          { title: 'VERB', value: (row) => row.verb, optional: true },
+          { title: 'TARGET', value: (row) => row.target, widthMin: 10 },
+          { title: 'WHAT', value: ({ detail }) => detail.event ?? detail.route, widthMin: 20 },
         ],
         'no entries',
       )

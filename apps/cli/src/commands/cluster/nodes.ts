@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import type { Json } from '../api.ts'
-import { sessionOf, verb } from '../verb.ts'
+import type { Json } from '../../api.ts'
+import { sessionOf, verb } from '../../verb.ts'
 
 export function nodesVerb(program: Command): void {
   verb(program, 'nodes', 'list the nodes of the cluster', 'rouse nodes').action(
@@ -13,12 +13,27 @@ export function nodesVerb(program: Command): void {
         [
           { title: 'NODE', value: ({ id, self }) => (self === true ? `${id} *` : id) },
           { title: 'STATE', value: ({ state }) => state },
-          { title: 'URL', value: ({ url }) => url },
-          { title: 'GOSSIP', value: ({ gossip }) => gossip },
-          { title: 'RTT', align: 'right', value: ({ rttMs }) => milliseconds(rttMs) },
-          { title: 'HINTS OUT', align: 'right', value: ({ hintsSent }) => hintsSent },
-          { title: 'HINTS IN', align: 'right', value: ({ hintsReceived }) => hintsReceived },
+          { title: 'URL', value: ({ url }) => url, widthMin: 20 },
           { title: 'VERSION', value: ({ version }) => version },
+          {
+            title: 'RTT',
+            align: 'right',
+            widthLeast: 8,
+            value: ({ rttMs }) => milliseconds(rttMs),
+          },
+          { title: 'GOSSIP', value: ({ gossip }) => gossip, optional: true },
+          {
+            title: 'WAKES SENT',
+            align: 'right',
+            value: ({ hintsSent }) => hintsSent,
+            optional: true,
+          },
+          {
+            title: 'RECEIVED',
+            align: 'right',
+            value: ({ hintsReceived }) => hintsReceived,
+            optional: true,
+          },
         ],
         'there are no nodes',
       )

@@ -78,6 +78,11 @@ test('rouse contains every migration and function', async (t) => {
   t.same(names(join(rouse, 'migrations')), names(source))
 })
 
+test('rouse contains the dashboard where the node looks for it', async (t) => {
+  const built = readdirSync(join(rouse, 'apps/dashboard/dist')).sort()
+  t.same(built, ['app.css', 'app.js', 'favicon.svg', 'index.html'])
+})
+
 test('the client loads as ES module and as CommonJS, and each knows the errors of the other', async (t) => {
   writeFileSync(
     join(folder, 'both.mjs'),

@@ -1,11 +1,12 @@
 // The other files of cluster-config, each checked by the program that reads it, if it is installed.
 import { execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { loadConfig } from '@rouse/broker'
+import { loadConfig, newApiKey } from '@rouse/broker'
 import {
   freePort,
   programMissing as missing,
@@ -162,7 +163,8 @@ test('a node accepts the settings and the verb of rouse.service', async (t) => {
   const credentials = [...unit.matchAll(/^LoadCredential=([\w-]+):/gm)].map(([, name]) => name)
   const readFile = (path: string) => {
     t.ok(credentials.includes(path.split('/').at(-1)), path)
-    return path.endsWith('database-url') ? 'postgres://db/rouse' : 'x'.repeat(32)
+    if (path.endsWith('database-url')) return 'postgres://db/rouse'
+    return path.endsWith('admin-key') ? newApiKey(randomBytes).key : 'x'.repeat(32)
   }
   const sources = { args: [], isWorker: false, readFile }
   t.match(loadConfig({ env: Object.fromEntries(values), ...sources }).config, {

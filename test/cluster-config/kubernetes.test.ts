@@ -1,6 +1,7 @@
 // The manifests: valid by the schemas of Kubernetes, with known settings, and consistent with each other.
+import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { loadConfig } from '@rouse/broker'
+import { loadConfig, newApiKey } from '@rouse/broker'
 import { Deployment } from 'kubernetes-models/apps/v1/Deployment'
 import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicy'
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget'
@@ -45,6 +46,7 @@ test('a node accepts the settings of the deployment', async (t) => {
   const files: Record<string, string> = {
     'database-url': 'postgres://rouse@db/rouse',
     'gossip-secret': 'x'.repeat(64),
+    'admin-key': newApiKey(randomBytes).key,
   }
   const env = Object.fromEntries(
     Object.entries(settings).map(([name, value]) => [
@@ -71,7 +73,7 @@ test('a node accepts the settings of the deployment', async (t) => {
         ...sources,
         readFile: (path) => secret.stringData[path.split('/').at(-1) ?? ''],
       }),
-    /ROUSE_GOSSIP_SECRET/,
+    /ROUSE_INITIAL_ADMIN_KEY|ROUSE_GOSSIP_SECRET/,
     'a secret that was not replaced is refused',
   )
 })

@@ -1,7 +1,7 @@
 // Runs the examples as a user would, against two nodes on one database.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { eventually, freePort, testDatabase } from '@rouse/testkit'
+import { builtNode, eventually, freePort, testDatabase } from '@rouse/testkit'
 import { t as rootTest, type Test, test } from 'tap'
 
 const patience = { timeoutMs: 60_000 }
@@ -78,8 +78,7 @@ function run(t: Test, name: string, args: readonly string[]): Example {
 
 async function startNode(): Promise<string> {
   const port = await freePort()
-  const main = fileURLToPath(new URL('../../apps/broker/dist/main.js', import.meta.url))
-  const child = spawnClean([main], {
+  const child = spawnClean([builtNode()], {
     ROUSE_DATABASE_URL: database.url,
     ROUSE_PORT: String(port),
     ROUSE_GOSSIP_PORT: '0',

@@ -8,18 +8,28 @@ import { delivery } from './measures/delivery.ts'
 import { lists } from './measures/lists.ts'
 import { lookups } from './measures/lookups.ts'
 import { maintenance } from './measures/maintenance.ts'
+import { messageLists } from './measures/message-lists.ts'
 import { removals } from './measures/removals.ts'
+import { unique } from './measures/unique.ts'
 import type { Measure } from './support/measure.ts'
 import { type SkewedDatabase, sizeFor, skewedDatabase, small } from './support/skewed-database.ts'
 import { type Touched, touchedBy } from './support/touched.ts'
 
 const large = sizeFor(Number(process.env.ROUSE_TEST_GROWTH_MESSAGES ?? 400_000))
-const all: readonly Measure[] = [...maintenance, ...removals, ...lists, ...lookups, ...delivery]
+const all: readonly Measure[] = [
+  ...maintenance,
+  ...removals,
+  ...lists,
+  ...messageLists,
+  ...lookups,
+  ...delivery,
+  ...unique,
+]
 /**
  * Calls that nodes make many times a minute, and lists for operators, must be cheap even before the first
  * vacuum.
  */
-const often: readonly Measure[] = [...maintenance, ...delivery, ...lists]
+const often: readonly Measure[] = [...maintenance, ...delivery, ...lists, ...messageLists]
 
 /**
  * The most pages that a call may touch on the large database, as a multiple of its pages on the small one,
@@ -37,7 +47,10 @@ const exempt: Readonly<Record<string, string>> = {
   raise: 'ends a call with an error',
   refuse_plaintext: 'ends a push with an error',
   refuse_targets: 'ends a push with an error',
+  refuse_unique: 'ends a call with an error',
   check_push: 'ends a push with an error',
+  refuse_priority: 'ends a push with an error',
+  grant_roles: 'runs when the schema changes',
 }
 
 test('the pages a call touches do not grow with the size of the database', async (t) => {

@@ -7,6 +7,7 @@ import { runSequence } from './run.ts'
 import { Mismatch } from './verb.ts'
 import { anyPop } from './verbs/consuming.ts'
 import { plainItem } from './verbs/producing.ts'
+import { plainUnique } from './verbs/unique.ts'
 import { verbs } from './verbs/verbs.ts'
 
 type Line = readonly [verb: string, args: unknown]
@@ -17,11 +18,100 @@ const giveBack = { ...fail, ending: { status: 'retry' } }
 const age = { queue: 'a', options: { ttl: 20 } }
 const seekBack = { place: { queue: 'a', group: '__QUEUE_MODE__' }, back: 30_000 }
 const growing = { type: 'exponential', maxMs: 50_000, baseMs: 1_000, factor: 7, jitter: false }
+const withResult = { index: 0, ending: { status: 'completed', result: 7 }, by: 'receipt' }
 const rate = { limit: 2, perMs: 10_000 }
 const noFilter = { like: {}, any: undefined, number: 0 }
 const twoPartitions = [plainItem, { ...plainItem, partition: 'p' }]
 
+const ackFailed = { ...fail, ending: { status: 'failed' } }
+
 const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> = {
+  'take-the-limit-of-the-queue': {
+    lines: [
+      ['push', [{ ...plainItem, retryLimit: 0 }, plainItem]],
+      ['pop', anyPop],
+      ['ack', ackFailed],
+    ],
+    says: /the dlq of an ack is undefined instead of true/,
+  },
+  'forget-the-options-of-delayed-messages': {
+    lines: [
+      ['push', [{ ...plainItem, delayMs: 1_000, retryLimit: 0 }]],
+      ['advance', 40_000],
+      ['pop', anyPop],
+      ['ack', ackFailed],
+    ],
+    says: /the dlq of an ack is undefined instead of true/,
+  },
+  'deliver-expired-messages': {
+    lines: [
+      ['push', [{ ...plainItem, ttlMs: 10_000 }, plainItem]],
+      ['advance', 40_000],
+      ['pop', { ...anyPop, batch: 1 }],
+    ],
+    says: /gave __QUEUE_MODE__ 1; it should get the first of 2/,
+  },
+  'rotate-over-priorities': {
+    lines: [
+      ['push', [plainItem, plainItem, plainItem]],
+      ['push', [{ ...plainItem, priority: 3 }]],
+      ['pop', { ...anyPop, batch: 1, partitions: 1 }],
+      ['pop', { ...anyPop, batch: 1, partitions: 1 }],
+      ['pop', { ...anyPop, batch: 1, partitions: 1 }],
+    ],
+    says: /got priorities \d of .* although it has messages of priority 3/,
+  },
+  'keep-results-of-rejected-acks': {
+    lines: [
+      ['push', [plainItem]],
+      ['pop', anyPop],
+      ['ack batch', { list: [withResult, withResult], stale: false, twice: true }],
+    ],
+    says: /expected 200/,
+  },
+  'leave-results-behind': {
+    lines: [
+      ['push', [plainItem]],
+      ['pop', anyPop],
+      ['ack', { ...fail, ending: { status: 'completed', result: 7 } }],
+      ['configure', { queue: 'a', options: { completedRetentionSeconds: 1 } }],
+      ['retain', { worksOff: undefined, afterMs: 90_000_000 }],
+    ],
+    says: /the tables have in addition:\s+reported .* 7 null/,
+  },
+  'lease-messages-together': {
+    lines: [
+      ['push', [plainItem, plainItem]],
+      ['pop', { ...anyPop, each: true }],
+    ],
+    says: /shares its lease/,
+  },
+  'never-shorten-a-lease': {
+    lines: [
+      ['push', [plainItem]],
+      ['pop', anyPop],
+      ['extend exactly', { ...latest, seconds: 10 }],
+    ],
+    says: /extended to/,
+  },
+  'accept-progress-of-ended-messages': {
+    lines: [
+      ['push', [plainItem, plainItem]],
+      ['pop', anyPop],
+      ['ack', { ...fail, ending: { status: 'completed' } }],
+      ['report progress', { index: 0, stale: true, progress: 1 }],
+    ],
+    says: /expected 409/,
+  },
+  'forget-completed-attempts': {
+    lines: [
+      ['configure', { queue: 'a', options: { history: 'all' } }],
+      ['push', [{ ...plainItem, partition: 'p' }]],
+      ['pop', anyPop],
+      ['ack', { ...fail, ending: { status: 'completed' } }],
+    ],
+    says: /and lack:\s+recorded .* 1 1/,
+  },
   'deliver-cancelled-messages': {
     lines: [
       ['push', [plainItem, plainItem]],
@@ -138,6 +228,23 @@ const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> 
       ['pop', anyPop],
     ],
     says: /got nothing; __QUEUE_MODE__ should get a\/Default seq 2/,
+  },
+  'replace-what-was-delivered': {
+    lines: [
+      ['push unique', plainUnique],
+      ['pop', anyPop],
+      ['ack', { ...fail, ending: { status: 'failed' } }],
+      ['push unique', { ...plainUnique, onConflict: 'replace' }],
+    ],
+    says: /the status is replaced instead of stored/,
+  },
+  'keep-the-keys-of-purged-messages': {
+    lines: [
+      ['push unique', { ...plainUnique, windowMs: 60_000 }],
+      ['purge', { queue: 'a' }],
+      ['push unique', plainUnique],
+    ],
+    says: /the status is duplicate instead of stored/,
   },
   'count-rows-to-another-lease': {
     lines: [

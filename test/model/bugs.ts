@@ -16,7 +16,7 @@ export const modelBugs: readonly ModelBug[] = [
     replaces: [
       {
         file: 'migrations/functions/pop/pop.sql',
-        find: `      and p.options_until <= greatest(l.next, p.tail)  -- the general form skips cancelled messages
+        find: `      and p.options_until <= greatest(l.next, p.tail)  -- the general form reads the options of messages
 `,
         put: '',
       },
@@ -46,7 +46,7 @@ export const modelBugs: readonly ModelBug[] = [
         file: 'migrations/functions/ack/release.sql',
         find: `      and not exists (select from rouse.attempts a
         where a.partition_id = v.partition_id and a.seq >= v_first and a.seq <= v.to_seq and a.group_id = v.group_id
-          and a.outcome <> 'retry');`,
+          and a.outcome not in ('retry', 'completed'));`,
         put: ';',
       },
     ],
@@ -153,6 +153,77 @@ export const modelBugs: readonly ModelBug[] = [
     ],
   },
   {
+    name: 'take-the-limit-of-the-queue',
+    does: 'a failed message ignores its own retryLimit',
+    replaces: [
+      {
+        file: 'migrations/functions/ack/end_attempts.sql',
+        find: 'coalesce(v.retry_limit, v_queue.retry_limit)',
+        put: 'v_queue.retry_limit',
+      },
+    ],
+  },
+  {
+    name: 'forget-the-options-of-delayed-messages',
+    does: 'a delayed message loses its own options when it becomes due',
+    replaces: [
+      {
+        file: 'migrations/functions/time/promote_scheduled.sql',
+        find: 'if p_options is not null then',
+        put: 'if false then',
+      },
+    ],
+  },
+  {
+    name: 'deliver-expired-messages',
+    does: 'a message is delivered although its ttlMs has passed',
+    replaces: [
+      {
+        file: 'migrations/functions/pop/pop_steps.sql',
+        find: 'o.seq = g.seq and (o.cancelled_at is not null or o.expires_at <= p_now)',
+        put: 'o.seq = g.seq and o.cancelled_at is not null',
+      },
+      {
+        file: 'migrations/functions/pop/pop_general.sql',
+        find: '(o.cancelled_at is not null or o.expires_at <= v_now)',
+        put: 'o.cancelled_at is not null',
+      },
+    ],
+  },
+  {
+    name: 'rotate-over-priorities',
+    does: 'a pop takes partitions in turn, and messages with a priority are not first',
+    replaces: [
+      {
+        file: 'migrations/functions/pop/pop_general.sql',
+        find: 'v_in_levels := v_queue.prioritized and v_partition_id is null;',
+        put: 'v_in_levels := false;',
+      },
+    ],
+  },
+  {
+    name: 'replace-what-was-delivered',
+    does: 'a push with a unique key replaces a message that waits for its retry',
+    replaces: [
+      {
+        file: 'migrations/functions/unique/unique_state.sql',
+        find: "bool_and(s.status = 'pending') as untouched",
+        put: "bool_and(s.status in ('pending', 'retrying')) as untouched",
+      },
+    ],
+  },
+  {
+    name: 'keep-the-keys-of-purged-messages',
+    does: 'after a purge a unique key of a window still belongs to a message that is gone',
+    replaces: [
+      {
+        file: 'migrations/functions/queues/manage_queue.sql',
+        find: 'set purges = q.purges + 1',
+        put: 'set purges = q.purges',
+      },
+    ],
+  },
+  {
     name: 'count-rows-to-another-lease',
     does: 'messages of the second lease of a pop are counted in the first',
     replaces: [
@@ -160,6 +231,72 @@ export const modelBugs: readonly ModelBug[] = [
         file: 'packages/storage/dist/delivery/pop.js',
         find: 'return (partitionId === lease.partitionId && leaseId === lease.leaseId && waiter === lease.demand + 1);',
         put: 'return true;',
+      },
+    ],
+  },
+  {
+    name: 'keep-results-of-rejected-acks',
+    does: 'an ack that is rejected stores its result all the same',
+    replaces: [
+      {
+        file: 'migrations/functions/ack/results.sql',
+        find: ' and i.n <> all (p_rejected)',
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'leave-results-behind',
+    does: 'retention removes messages and leaves their results',
+    replaces: [
+      {
+        file: 'migrations/functions/time/retain_partition.sql',
+        find: 'delete from rouse.results r where r.partition_id = v.id and r.seq < v_from;',
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'lease-messages-together',
+    does: 'messages that should have leases of their own share one',
+    replaces: [
+      {
+        file: 'migrations/functions/pop/pop_general.sql',
+        find: 'if p_lease_each[v_turn] then',
+        put: 'if false then',
+      },
+    ],
+  },
+  {
+    name: 'never-shorten-a-lease',
+    does: 'an exact extension does not shorten a lease',
+    replaces: [
+      {
+        file: 'migrations/functions/ack/extend.sql',
+        find: 'case when t.exact_ms is not null then',
+        put: 'case when false then',
+      },
+    ],
+  },
+  {
+    name: 'accept-progress-of-ended-messages',
+    does: 'a report about a message is accepted while its lease holds other messages',
+    replaces: [
+      {
+        file: 'migrations/functions/ack/report_progress.sql',
+        find: 'where rouse.bits_after(s.from_seq, s.unacked, i.seq) is not null',
+        put: 'where true',
+      },
+    ],
+  },
+  {
+    name: 'forget-completed-attempts',
+    does: 'a plain ack of a queue with its whole history records nothing',
+    replaces: [
+      {
+        file: 'migrations/functions/ack/ack.sql',
+        find: 'and s.ordered and not s.limited and not s.recorded',
+        put: 'and s.ordered and not s.limited',
       },
     ],
   },

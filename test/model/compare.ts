@@ -1,7 +1,7 @@
 // Compares the product's tables with the model: pending, leased, scheduled, dead and stored messages of every
-// group.
+// group, and what its consumers reported.
 import { must, type Scene } from './verb.ts'
-import { ageMsMax, freshOf, type Partition, type Queue } from './world.ts'
+import { ageMsMax, freshOf, isExpired, type Partition, type Queue } from './world.ts'
 
 /** One line per fact. */
 type Facts = string[]
@@ -38,6 +38,12 @@ function factsOfModel({ world }: Scene): Facts {
           ...freshOf(partition, group).map(({ seq }) => ({ seq, attempts: 0 })),
           ...[...(lane?.again ?? [])].map(([seq, { attempts }]) => ({ seq, attempts })),
         ]
+        for (const [seq, { result = null, progress = null }] of lane?.reports ?? []) {
+          facts.push(`reported ${place} ${group} ${seq} ${result} ${progress}`)
+        }
+        for (const [seq, times] of lane?.recorded ?? []) {
+          if (seq >= partition.tail) facts.push(`recorded ${place} ${group} ${seq} ${times}`)
+        }
         for (const { seq, attempts } of comes) {
           if (!isPassedOver(world.now, queue, partition, group, seq)) {
             facts.push(`pending ${place} ${group} ${seq} after ${attempts}`)
@@ -73,7 +79,10 @@ function isPassedOver(
   seq: number,
 ): boolean {
   const message = partition.log.get(seq)
-  const isOld = message === undefined || now - message.createdAt > ageMsMax(queue.options)
+  const isOld =
+    message === undefined ||
+    now - message.createdAt > ageMsMax(queue.options) ||
+    isExpired({ now }, message)
   const isFresh = seq >= Math.max(partition.lanes.get(group)?.next ?? 0, partition.tail)
   return isOld && (isFresh || partition.lanes.get(group)?.redriven.has(seq) !== true)
 }
@@ -106,6 +115,16 @@ const query = `
   select 'dead', queue, partition, g.name, d.seq,
     'dead ' || place.name || ' ' || g.name || ' ' || d.seq || ' after ' || d.attempts || ' ' || coalesce(d.error_code, 'null')
   from place join rouse.dead_letters d on d.partition_id = place.id join rouse.groups g on g.id = d.group_id
+  union all
+  select 'reported', queue, partition, g.name, r.seq, 'reported ' || place.name || ' ' || g.name || ' ' || r.seq || ' '
+    || coalesce(r.result, 'null') || ' ' || coalesce(r.progress, 'null')
+  from place join rouse.results r on r.partition_id = place.id join rouse.groups g on g.id = r.group_id
+  union all
+  select 'recorded', queue, partition, g.name, a.seq, 'recorded ' || place.name || ' ' || g.name || ' ' || a.seq || ' ' || a.times
+  from place cross join lateral (
+    select a.group_id, a.seq, count(*) as times from rouse.attempts a
+    where a.partition_id = place.id and a.seq >= place.tail and a.outcome = 'completed' group by a.group_id, a.seq) a
+  join rouse.groups g on g.id = a.group_id
   union all
   select 'scheduled', queue, partition, null, 0,
     'scheduled ' || queue || '/' || partition || ' ' || round(extract(epoch from due_at) * 1000) || ' ' || payload
@@ -145,16 +164,20 @@ const tables = [
   'freed',
   'dead_letters',
   'attempts',
+  'results',
   'dedup',
   'message_ids',
   'message_options',
   'cancelled',
+  'unique_keys',
   'removals',
   'schedules',
 ]
 
 /** When all queues of a sequence are deleted, nothing of it is left. */
 export async function mustBeEmpty({ product }: Scene): Promise<void> {
+  // Keys of deleted queues are left to retention.
+  await product.sql('select rouse.retain_unique(100000, 0)')
   const counts = tables.map(
     (table) =>
       `(select count(*) from rouse.${table}${table === 'queues' ? " where name <> 'nudge'" : ''})`,

@@ -4,6 +4,7 @@ import {
   ageMsMax,
   defaults,
   freshOf,
+  isExpired,
   isOrdered,
   type Lease,
   laneOf,
@@ -49,7 +50,7 @@ export function offerOf(world: World, queue: Queue, partition: Partition, group:
   const isQuiet = partition.lastAt + options.windowBuffer * 1_000 <= world.now
   const isOpen = waitingAt < 0 && isQuiet
   const fresh = freshOf(partition, group).filter(
-    ({ createdAt }) => world.now - createdAt <= ageMsMax(options),
+    (message) => world.now - message.createdAt <= ageMsMax(options) && !isExpired(world, message),
   )
   const messages: Offered[] = [
     ...due,
@@ -86,9 +87,11 @@ function laneRoomOf(world: World, queue: Queue, partition: Partition, group: str
   return Math.max(0, maxInFlightPerPartition - (isOrdered(queue.options, partition) ? 0 : held))
 }
 
-/** A pop takes a range of seqs, and returns fewer messages if some of them are cancelled. */
+/** A pop takes a range of seqs, and returns fewer messages if some of them are cancelled or expired. */
 function mostAtOnce({ log }: Partition): number {
-  return [...log.values()].some(({ isCancelled }) => isCancelled) ? 1 : Infinity
+  const mayBeSkipped = ({ isCancelled, expiresAt }: Message) =>
+    isCancelled === true || expiresAt !== undefined
+  return [...log.values()].some(mayBeSkipped) ? 1 : Infinity
 }
 
 /** The messages to redeliver that are not too old, by seq. */
@@ -100,7 +103,9 @@ function againsOf(world: World, queue: Queue, partition: Partition, group: strin
       const message = partition.log.get(seq)
       if (message === undefined) throw new Error(`the model lost message ${seq}`)
       const isAgeless = lane.redriven.has(seq)
-      const isOld = world.now - message.createdAt > ageMsMax(queue.options) && !isAgeless
+      const isLate =
+        world.now - message.createdAt > ageMsMax(queue.options) || isExpired(world, message)
+      const isOld = isLate && !isAgeless
       const isDue = again.dueAt <= world.now
       const soft = again.soft || isAgeless
       return isOld
@@ -146,6 +151,8 @@ export interface Ending {
   readonly status: Status
   readonly code?: string | undefined
   readonly delayMs?: number | undefined
+  /** Of a completed message, any JSON; undefined: none. */
+  readonly result?: unknown
 }
 
 /** Ends the delivery of some messages of a lease. Returns whether one of them became a dead letter. */
@@ -153,16 +160,30 @@ export function end(world: World, lease: Lease, seqs: readonly number[], ending:
   let isDead = false
   for (const seq of seqs) {
     lease.left.delete(seq)
+    if (ending.status === 'completed') completed(lease, seq, ending.result)
     if (ending.status !== 'completed' && failed(world, lease, seq, ending)) isDead = true
   }
   if (lease.left.size === 0) world.drop([lease])
   return isDead
 }
 
+function completed({ partition, group, isRecorded }: Lease, seq: number, result: unknown): void {
+  const { reports } = laneOf(partition, group)
+  if (result !== undefined) {
+    reports.set(seq, { ...reports.get(seq), result: JSON.stringify(result) })
+  }
+  if (result !== undefined || isRecorded) record(partition, group, seq)
+}
+
+export function record(partition: Partition, group: string, seq: number): void {
+  const { recorded } = laneOf(partition, group)
+  recorded.set(seq, (recorded.get(seq) ?? 0) + 1)
+}
+
 function failed(world: World, lease: Lease, seq: number, { status, code, delayMs }: Ending) {
   const { queue, partition, group, attempt } = lease
-  const { retryLimit, deadLetterQueue, deadLetterTo } = queue.options
-  const isOver = status === 'dlq' || (status !== 'retry' && attempt > retryLimit)
+  const { deadLetterQueue, deadLetterTo } = queue.options
+  const isOver = status === 'dlq' || (status !== 'retry' && attempt > retryLimitOf(lease, seq))
   if (isOver) {
     if (status !== 'dlq' && !deadLetterQueue && deadLetterTo === null) return false
     const message = partition.log.get(seq) as Message
@@ -175,7 +196,12 @@ function failed(world: World, lease: Lease, seq: number, { status, code, delayMs
     queue.letters.push(letter)
     return true
   }
-  const backoffMs = status === 'failed' ? backoffOf(queue.options, attempt) : 0
+  const ladder = partition.log.get(seq)?.retryBackoffMs
+  const options =
+    ladder === undefined
+      ? queue.options
+      : { ...queue.options, retryBackoffMs: [...ladder], retryBackoff: null }
+  const backoffMs = status === 'failed' ? backoffOf(options, attempt) : 0
   comeAgain(lease, seq, {
     attempts: status === 'retry' ? attempt - 1 : attempt,
     dueAt: world.now + (status === 'expired' ? 0 : (delayMs ?? backoffMs)),
@@ -183,6 +209,11 @@ function failed(world: World, lease: Lease, seq: number, { status, code, delayMs
     soft: false,
   })
   return false
+}
+
+/** How often the message may be delivered again. */
+export function retryLimitOf({ partition, queue }: Lease, seq: number): number {
+  return partition.log.get(seq)?.retryLimit ?? queue.options.retryLimit
 }
 
 const hopsMax = 5

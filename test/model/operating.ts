@@ -3,6 +3,7 @@ import {
   ageMsMax,
   freshOf,
   inOrder,
+  isExpired,
   type Letter,
   laneOf,
   type Message,
@@ -23,9 +24,17 @@ export function subscribe(queue: Queue, group: string, from: number | 'all'): vo
   }
 }
 
-export function seek(world: World, queue: Queue, group: string, to: number | 'end'): void {
-  world.drop(world.leasesOf(queue, group))
-  for (const partition of queue.partitions.values()) {
+/** Moves a group; with `only`, in that partition. */
+export function seek(
+  world: World,
+  queue: Queue,
+  group: string,
+  to: number | 'end',
+  only?: Partition,
+): void {
+  const leases = world.leasesOf(queue, group)
+  world.drop(leases.filter(({ partition }) => only === undefined || partition === only))
+  for (const partition of only === undefined ? queue.partitions.values() : [only]) {
     const lane = laneOf(partition, group)
     lane.again.clear()
     lane.next = to === 'end' ? partition.head : seqAt(partition, to)
@@ -45,11 +54,13 @@ export function purge(world: World, queue: Queue): number {
   world.drop(world.leasesOf(queue))
   const waiting = world.scheduled.filter((one) => one.queue === queue.name)
   world.scheduled = world.scheduled.filter((one) => one.queue !== queue.name)
+  queue.uniques.clear()
   let count = waiting.length
   for (const partition of queue.partitions.values()) {
     count += partition.head - partition.tail
     partition.tail = partition.head
     partition.log.clear()
+    for (const { reports } of partition.lanes.values()) reports.clear()
     partition.keys.clear()
     for (const lane of partition.lanes.values()) lane.again.clear()
   }
@@ -81,13 +92,16 @@ export function redrive(world: World, queue: Queue, letters: readonly Letter[]):
     const lane = laneOf(partition, group)
     const { seq } = message
     lane.redriven.add(seq)
-    if (!partition.log.has(seq)) partition.log.set(seq, message)
+    if (!partition.log.has(seq)) partition.log.set(seq, { ...message, expiresAt: undefined })
     const oldest = world.now - ageMsMax(queue.options)
     const isFresh = seq >= Math.max(lane.next, partition.tail)
     // The message is too old to be delivered: the cursor moves past it, and only its dead letter is
     // delivered.
     const isPassed = isFresh && message.createdAt < oldest
     if (isPassed) lane.next = seqAt(partition, oldest)
+    const kept = partition.log.get(seq)
+    // The cursor delivers the message, which does not expire any more.
+    if (isFresh && !isPassed && kept !== undefined) kept.expiresAt = undefined
     if ((isFresh && !isPassed) || lane.again.has(seq)) continue
     if (isHeldWithoutOrder(world, queue, group, partition, seq)) continue
     lane.again.set(seq, { attempts: 0, dueAt: world.now, alone: false, soft: true })
@@ -119,7 +133,7 @@ export function sizesOf(
   const waiting = world.scheduled.filter((one) => one.queue === queue.name).length
   const partitions = [...queue.partitions.values()]
   const kept = partitions.reduce(
-    (sum, { head, tail, log }) => sum + head - tail - cancelledFrom(log, tail),
+    (sum, { head, tail, log }) => sum + head - tail - excludedFrom(world, log, tail),
     0,
   )
   const byGroup = [...queue.groups].map((group) => {
@@ -128,7 +142,10 @@ export function sizesOf(
       ...freshOf(partition, group),
       ...[...laneOf(partition, group).again.keys()].map((seq) => partition.log.get(seq) as Message),
     ])
-    const young = seqs.filter(({ createdAt }) => world.now - createdAt <= ageMsMax(queue.options))
+    const young = seqs.filter(
+      (message) =>
+        world.now - message.createdAt <= ageMsMax(queue.options) && !isExpired(world, message),
+    )
     return { least: held + young.length, most: held + seqs.length }
   })
   const largest = (sizes: number[]) => waiting + (sizes.length === 0 ? kept : Math.max(...sizes))
@@ -138,8 +155,10 @@ export function sizesOf(
   }
 }
 
-function cancelledFrom(log: ReadonlyMap<number, Message>, from: number): number {
-  return [...log.values()].filter(({ seq, isCancelled }) => isCancelled && seq >= from).length
+function excludedFrom(world: World, log: ReadonlyMap<number, Message>, from: number): number {
+  return [...log.values()].filter(
+    (message) => message.seq >= from && (message.isCancelled || isExpired(world, message)),
+  ).length
 }
 
 export const kept = {
@@ -153,7 +172,8 @@ export const kept = {
  * How far retention removes messages. It removes messages that are old enough and completed by every group,
  * and messages that are older than the queue allows. Leases and retries keep their messages and all later
  * ones. A retry that is itself too old may or may not keep messages, because the next pop drops it, unless it
- * is redriven. A released message may or may not keep messages, because it may count as new.
+ * is redriven. A released message may or may not keep messages, because it may count as new. Messages that
+ * have expired or were cancelled go when completed ones would, whatever groups have read.
  */
 export function retentionLimits(world: World, queue: Queue, partition: Partition) {
   const { options } = queue
@@ -183,18 +203,23 @@ export function retentionLimits(world: World, queue: Queue, partition: Partition
   )
   const again = lanes.flatMap((lane) => [...lane.again.keys()])
   const isOld = (seq: number) =>
-    world.now - (partition.log.get(seq)?.createdAt ?? 0) > ageMsMax(options)
+    world.now - (partition.log.get(seq)?.createdAt ?? 0) > ageMsMax(options) ||
+    isExpired(world, partition.log.get(seq) as Message)
   const keeping = lanes.flatMap((lane) =>
     [...lane.again.keys()].filter(
       (seq) => !mayBeFresh(lane, seq) && (lane.redriven.has(seq) || !isOld(seq)),
     ),
   )
   const nexts = lanes.map(({ next }) => next)
+  const mostWanted = wantedFor(nexts.map((next) => nextOpen(world, partition, next)))
   const limit = (wanted: number, held: readonly number[]) =>
     Math.min(Math.max(partition.tail, wanted), ...held)
   return {
     least: limit(wantedFor(nexts), [...leaseStarts(world, partition), ...again]),
-    most: limit(wantedFor(nexts.map((next) => nextOpen(partition, next))), [...leased, ...keeping]),
+    most: limit(options.retentionEnabled ? nextOpen(world, partition, mostWanted) : mostWanted, [
+      ...leased,
+      ...keeping,
+    ]),
   }
 }
 

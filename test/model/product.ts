@@ -40,7 +40,7 @@ export async function startProduct(life: Lifetime, bug?: ModelBug): Promise<Prod
   if (bug !== undefined) await seedFunctions(database.pool, bug)
   // Retention runs only when the model calls it.
   await database.pool.query(
-    `update rouse.chores set next_at = 'infinity' where name in ('retention', 'dedup', 'history')`,
+    `update rouse.chores set next_at = 'infinity' where name in ('retention', 'dedup', 'unique', 'history')`,
   )
   const url = await startNode(life, database.url, bug === undefined ? {} : seedModules(bug))
   const sql = async <Row>(text: string, values: readonly unknown[] = []) =>

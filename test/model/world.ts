@@ -4,7 +4,10 @@
 // A group has a lane per partition. Messages from `next` on are new; `again` holds those to redeliver; a
 // lease holds what was delivered and has not ended. The group is done with all other messages.
 import type { OpenTransaction } from './open-transaction.ts'
-import type { Rate } from './rates.ts'
+import { defaults, type Options } from './options.ts'
+import type { UniqueKey } from './unique.ts'
+
+export { type Backoff, defaults, type Options } from './options.ts'
 
 export interface Message {
   /** Undefined until a response shows it: nodes choose the ids of scheduled messages. */
@@ -20,6 +23,12 @@ export interface Message {
   readonly seq: number
   /** Set by a cancel: it stays in the log and is never delivered. */
   isCancelled?: true
+  /** Its own options; undefined: those of its queue. */
+  readonly retryLimit?: number | undefined
+  readonly retryBackoffMs?: readonly number[] | undefined
+  readonly ttlMs?: number | undefined
+  /** From its ttlMs: it is not delivered from then on. A redrive may end that. */
+  expiresAt?: number | undefined
 }
 
 export interface Again {
@@ -39,8 +48,17 @@ export interface Lane {
    * delivers again is not among them. Its redelivery can be too old, because the dead letter is still there.
    */
   readonly redriven: Set<number>
+  /** What consumers reported about messages, by seq: JSON texts. */
+  readonly reports: Map<number, Report>
+  /** How many completed attempts of a message were recorded, by seq. */
+  readonly recorded: Map<number, number>
   /** When the bucket of partitionRate will be full; undefined: it is. */
   fullAt: number | undefined
+}
+
+export interface Report {
+  readonly result?: string
+  readonly progress?: string
 }
 
 export interface Partition {
@@ -62,64 +80,6 @@ export interface Letter {
   readonly failedAt: number
 }
 
-/** Without jitter, which would be random. */
-export interface Backoff {
-  readonly baseMs: number
-  readonly factor: number
-  readonly maxMs: number
-}
-
-export interface Options {
-  leaseTime: number
-  retryLimit: number
-  /** Null: `retryBackoff` counts. */
-  retryBackoffMs: number[] | null
-  retryBackoff: Backoff | null
-  deadLetterQueue: boolean
-  deadLetterTo: string | null
-  ordering: 'keyed' | 'partition' | 'none'
-  onFailure: 'hold' | 'skip'
-  delayedProcessing: number
-  windowBuffer: number
-  ttl: number
-  retentionEnabled: boolean
-  retentionSeconds: number
-  completedRetentionSeconds: number
-  maxWaitTimeSeconds: number
-  maxSize: number
-  priority: number
-  maxInFlight: number
-  maxInFlightPerPartition: number
-  rate: Rate | null
-  partitionRate: Rate | null
-  dedupWindowSeconds: number
-}
-
-export const defaults: Readonly<Options> = {
-  leaseTime: 300,
-  retryLimit: 3,
-  retryBackoffMs: [0, 30_000, 300_000],
-  retryBackoff: null,
-  deadLetterQueue: true,
-  deadLetterTo: null,
-  ordering: 'keyed',
-  onFailure: 'hold',
-  delayedProcessing: 0,
-  windowBuffer: 0,
-  ttl: 0,
-  retentionEnabled: true,
-  retentionSeconds: 0,
-  completedRetentionSeconds: 0,
-  maxWaitTimeSeconds: 0,
-  maxSize: 0,
-  priority: 0,
-  maxInFlight: 0,
-  maxInFlightPerPartition: 0,
-  rate: null,
-  partitionRate: null,
-  dedupWindowSeconds: 3_600,
-}
-
 export interface Queue {
   readonly name: string
   options: Options
@@ -130,10 +90,12 @@ export interface Queue {
   /** By group, when the bucket of its rate will be full. */
   readonly fullAt: Map<string, number>
   readonly partitions: Map<string, Partition>
+  /** By scope and key. */
+  readonly uniques: Map<string, UniqueKey>
   letters: Letter[]
 }
 
-/** The messages of one pop from one lane; all leases of a pop have one id. */
+/** The messages of one pop from one lane, or one of them. Without leasePerMessage all leases of a pop have one id. */
 export interface Lease {
   readonly id: string
   readonly queue: Queue
@@ -146,6 +108,8 @@ export interface Lease {
   readonly attempt: number
   /** It keeps its lane closed until it ends, even if the ordering of the queue changes. */
   readonly isOrdered: boolean
+  /** Its acks are recorded as completed attempts. */
+  readonly isRecorded: boolean
   expiresAt: number
   lockedBy: OpenTransaction | undefined
 }
@@ -211,6 +175,7 @@ export class World {
         groups: new Set(),
         fullAt: new Map(),
         partitions: new Map(),
+        uniques: new Map(),
         letters: [],
       }
       this.queues.set(name, queue)
@@ -250,9 +215,11 @@ export class World {
     partition: Partition,
     message: Omit<Message, 'seq' | 'createdAt'>,
     windowSeconds: number,
+    dueAt = this.now,
   ): void {
     const { head: seq } = partition
-    partition.log.set(seq, { ...message, seq, createdAt: this.now })
+    const expiresAt = message.ttlMs === undefined ? undefined : dueAt + message.ttlMs
+    partition.log.set(seq, { ...message, seq, createdAt: this.now, expiresAt })
     partition.head += 1
     partition.lastAt = this.now
     if (message.key !== undefined && message.id !== undefined) {
@@ -284,7 +251,7 @@ export class World {
       const { key } = one.message
       const isKnown = key !== undefined && this.originalOf(queue, partition, key) !== undefined
       if (one.origin === 'sql' && isKnown) continue
-      this.append(partition, one.message, queue.options.dedupWindowSeconds)
+      this.append(partition, one.message, queue.options.dedupWindowSeconds, one.dueAt)
     }
     for (const schedule of this.schedules.values()) this.#tick(schedule)
   }
@@ -340,16 +307,23 @@ const independent = '\u001f0'
 export function partitionFor(
   ordering: Options['ordering'],
   given: string | null | undefined,
+  priority = 0,
 ): string {
+  if (priority > 0) return `\u001f${priority}`
   return given ?? (ordering === 'keyed' ? independent : 'Default')
 }
 
 export function shown({ name }: Pick<Partition, 'name'>): string | null {
-  return name === independent ? null : name
+  return name.startsWith('\u001f') ? null : name
 }
 
-export function storedName(partition: string | null): string {
-  return partition ?? independent
+/** The priority of the messages of a partition. */
+export function priorityIn({ name }: Pick<Partition, 'name'>): number {
+  return name.startsWith('\u001f') ? Number(name.slice(1)) : 0
+}
+
+export function isExpired({ now }: Pick<World, 'now'>, { expiresAt = Infinity }: Message): boolean {
+  return expiresAt <= now
 }
 
 export function isOrdered(
@@ -360,7 +334,14 @@ export function isOrdered(
 }
 
 export function newLane(next: number): Lane {
-  return { next, again: new Map(), redriven: new Set(), fullAt: undefined }
+  return {
+    next,
+    again: new Map(),
+    redriven: new Set(),
+    reports: new Map(),
+    recorded: new Map(),
+    fullAt: undefined,
+  }
 }
 
 export function laneOf(partition: Partition, group: string): Lane {
@@ -369,11 +350,14 @@ export function laneOf(partition: Partition, group: string): Lane {
   return lane
 }
 
-/** The first seq from `next` on that is not cancelled: a pop may have moved the cursor there. */
-export function nextOpen(partition: Partition, next: number): number {
+/** The first seq from `next` on that is not cancelled or expired: a pop may have moved the cursor there. */
+export function nextOpen(world: World, partition: Partition, next: number): number {
   let seq = Math.max(next, partition.tail)
-  while (partition.log.get(seq)?.isCancelled) seq += 1
-  return seq
+  for (;;) {
+    const message = partition.log.get(seq)
+    if (message === undefined || !(message.isCancelled || isExpired(world, message))) return seq
+    seq += 1
+  }
 }
 
 /** Whether a released message may count as new, as if it had not been delivered. */

@@ -16,7 +16,7 @@ export function requestBytes(method: string, path: string, body?: string): Buffe
     body === undefined
       ? ''
       : `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`
-  return Buffer.from(`${method} ${path} HTTP/1.1\r\nhost: rouse\r\n${length}\r\n${body ?? ''}`)
+  return Buffer.from(`${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${length}\r\n${body ?? ''}`)
 }
 
 export class HttpConnection {

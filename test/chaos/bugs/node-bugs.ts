@@ -97,8 +97,8 @@ export const nodeBugs: readonly Bug[] = [
       },
       {
         file: 'packages/shared-state/dist/shared-state-manager.js',
-        find: 'return isUrgent ? group.backoff.intervalMs : this.#settings.idleIntervalMs;',
-        put: 'return isUrgent ? 600_000 : 600_000 + this.#settings.idleIntervalMs;',
+        find: 'return isUrgent ? group.backoff.intervalMs : calmMs;',
+        put: 'return isUrgent ? 600_000 : 600_000 + calmMs;',
       },
     ],
     caughtBy: ['late wakes'],

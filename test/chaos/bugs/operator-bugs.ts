@@ -17,7 +17,7 @@ export const operatorBugs: readonly Bug[] = [
         file: `${functions}/ack/release.sql`,
         find: `      and not exists (select from rouse.attempts a
         where a.partition_id = v.partition_id and a.seq >= v_first and a.seq <= v.to_seq and a.group_id = v.group_id
-          and a.outcome <> 'retry');`,
+          and a.outcome not in ('retry', 'completed'));`,
         put: '    ;',
       },
     ],
@@ -25,6 +25,21 @@ export const operatorBugs: readonly Bug[] = [
     workloads: ['redrive'],
     faults: [],
     seconds: 60,
+  },
+  {
+    name: 'deliver-the-cancelled',
+    does: 'a pop does not look for cancelled messages',
+    replaces: [
+      {
+        file: `${functions}/messages/cancel.sql`,
+        find: 'set options_until = greatest(p.options_until, v_message.seq + 1)',
+        put: 'set options_until = p.options_until',
+      },
+    ],
+    caughtBy: ['cancelled and delivered'],
+    workloads: ['cancels'],
+    faults: [],
+    seconds: 20,
   },
   {
     name: 'remove-the-unconsumed',

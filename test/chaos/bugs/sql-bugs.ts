@@ -6,6 +6,21 @@ const functions = 'migrations/functions'
 
 export const sqlBugs: readonly Bug[] = [
   {
+    name: 'forget-results',
+    does: 'an ack of several messages stores only the result of the first',
+    replaces: [
+      {
+        file: `${functions}/ack/results.sql`,
+        find: 'where i.result is not null and i.n <> all (p_rejected)',
+        put: 'where i.n = 1 and i.result is not null and i.n <> all (p_rejected)',
+      },
+    ],
+    caughtBy: ['results lost'],
+    workloads: ['results'],
+    faults: [],
+    seconds: 10,
+  },
+  {
     name: 'drop-acks',
     does: 'every twentieth ack is reported as accepted and not stored',
     replaces: [
@@ -57,9 +72,9 @@ export const sqlBugs: readonly Bug[] = [
       {
         file: `${functions}/pop/pop_general.sql`,
         find: `where l.group_id = v_group_id and l.ready and l.lease_id is null and l.blocked_until is null
-          and l.partition_id >= v_low`,
+            and l.partition_id >= v_low`,
         put: `where l.group_id = v_group_id and l.ready and l.blocked_until is null
-          and l.partition_id >= v_low`,
+            and l.partition_id >= v_low`,
       },
     ],
     caughtBy: ['two leases on a lane'],
@@ -98,6 +113,21 @@ export const sqlBugs: readonly Bug[] = [
     workloads: ['one-partition'],
     faults: [],
     seconds: 15,
+  },
+  {
+    name: 'free-keys-of-leased-messages',
+    does: 'a message does not hold its unique key while a consumer has it',
+    replaces: [
+      {
+        file: `${functions}/unique/unique_state.sql`,
+        find: "when v_groups.leased then 'started'",
+        put: 'when v_groups.leased then v_ended',
+      },
+    ],
+    caughtBy: ['shared unique keys'],
+    workloads: ['unique'],
+    faults: [],
+    seconds: 10,
   },
   {
     name: 'reverse-pushes',
@@ -250,8 +280,8 @@ export const sqlBugs: readonly Bug[] = [
     replaces: [
       {
         file: `${functions}/pop/pop_general.sql`,
-        find: "v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '1 millisecond',",
-        put: "v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '0.5 milliseconds',",
+        find: "v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '1 millisecond';",
+        put: "v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '0.5 milliseconds';",
       },
     ],
     caughtBy: ['unexplained duplicates'],

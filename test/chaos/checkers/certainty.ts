@@ -8,6 +8,13 @@ export const restarts: readonly OperationKind[] = ['seek', 'redrive']
 /** These operations skip messages and end their leases. */
 export const moves: readonly OperationKind[] = ['purge', 'seek']
 
+/** Whether a push certainly stored the message. Without a dedupe key, a duplicate is one of another message. */
+export function isStored({ pushes }: Message): boolean {
+  return pushes.some(
+    ({ outcome, status, key }) => outcome === 'ok' && (status !== 'duplicate' || key >= 0),
+  )
+}
+
 /** The deliveries of one message by group, in the order of their responses. */
 export function deliveriesByGroup({ deliveries }: Message): Map<string, Delivery[]> {
   const groups = new Map<string, Delivery[]>()

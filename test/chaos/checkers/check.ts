@@ -1,8 +1,11 @@
 // Applies all rules to one history. The rules cite the promises of README.md by number.
 import type { History } from '../history/history.ts'
+import { isStored } from './certainty.ts'
 import { conservation } from './consistency/conservation.ts'
 import { leftOver } from './consistency/left-over.ts'
+import { lostResults } from './consistency/results.ts'
 import { transactions } from './consistency/transactions.ts'
+import { cancelledAndDelivered } from './delivery/cancelled.ts'
 import { deadLetters } from './delivery/dead-letters.ts'
 import { dedup } from './delivery/dedup.ts'
 import { duplicates } from './delivery/duplicates.ts'
@@ -10,6 +13,7 @@ import { ghostsOf } from './delivery/ghosts.ts'
 import { lost } from './delivery/lost.ts'
 import { nothingDelivered } from './delivery/nothing-delivered.ts'
 import { unexpected } from './delivery/unexpected.ts'
+import { unique } from './delivery/unique.ts'
 import type { Findings, Rule, Violation } from './findings.ts'
 import { attempts } from './leases/attempts.ts'
 import { laneLeases } from './leases/lane-leases.ts'
@@ -33,11 +37,14 @@ const rules = {
   'stale acks accepted': staleAcks,
   'wrong attempts': attempts,
   'dedup doubles': dedup,
+  'shared unique keys': unique,
   'early deliveries': delays,
+  'cancelled and delivered': cancelledAndDelivered,
   'wrong dead letters': deadLetters,
   'unbalanced sums': conservation,
   'torn transactions': transactions,
   'left over': leftOver,
+  'results lost': lostResults,
   'late wakes': lateWakes,
   'queues that moved nothing': nothingDelivered,
 } satisfies Record<string, Rule>
@@ -112,8 +119,7 @@ function counted(history: History): Pick<Verdict, 'messages' | 'messagesOf' | 'g
   let messages = 0
   let ghosts = 0
   for (const message of history.messages()) {
-    const isStored = message.pushes.some(({ outcome }) => outcome === 'ok')
-    if (isStored || message.deliveries.length > 0) {
+    if (isStored(message) || message.deliveries.length > 0) {
       messages += 1
       messagesOf.set(message.queue, (messagesOf.get(message.queue) ?? 0) + 1)
     }

@@ -33,9 +33,10 @@ export async function ackUntilAnswered(
   raw: RawClient,
   messages: readonly RawMessage[],
   status: AckedItem['status'] = 'completed',
+  resultOf?: (message: RawMessage) => unknown,
 ): Promise<void> {
   for (let tries = 1; tries <= ackTriesMax; tries += 1) {
-    const { outcome } = await raw.ack(messages, status)
+    const { outcome } = await raw.ack(messages, status, resultOf)
     if (outcome === 'ok') return
     await client.pause(retryMs * tries, client.consuming)
   }

@@ -10,6 +10,7 @@ export interface RawItem {
   readonly payload: Payload
   readonly transactionId?: string
   readonly delayMs?: number
+  readonly unique?: { readonly key: string }
 }
 
 export type RawMessage = Message<Payload> & {
@@ -87,11 +88,16 @@ export class RawClient {
     return { outcome, body: (body as { messages: RawMessage[] } | undefined)?.messages ?? [] }
   }
 
+  /** `resultOf`: what the ack of a completed message returns. */
   ack(
     messages: readonly RawMessage[],
     status: AckedItem['status'] = 'completed',
+    resultOf: (message: RawMessage) => unknown = () => undefined,
   ): Promise<Answered<unknown>> {
-    const acknowledgments = messages.map((message) => ackOf(message, status))
+    const acknowledgments = messages.map((message) => ({
+      ...ackOf(message, status),
+      result: resultOf(message),
+    }))
     const consumerGroup = messages[0]?.consumerGroup
     return this.#ask('POST', '/ack/batch', { consumerGroup, acknowledgments })
   }
@@ -100,6 +106,16 @@ export class RawClient {
     const { consumerGroup } = message
     const ack = { type: 'ack', consumerGroup, ...ackOf(message, 'completed') }
     return this.#ask('POST', '/transaction', { operations: [ack, { type: 'push', items }] })
+  }
+
+  reportProgress({ id, receipt }: RawMessage, progress: unknown): Promise<Answered<unknown>> {
+    return this.#ask('POST', `/messages/${id}/progress`, { receipt, progress })
+  }
+
+  /** Waits until the message has ended. */
+  awaitEnd(id: string, waitMs: number): Promise<Answered<unknown>> {
+    const limits = { msMax: waitMs + answerMsMax, signal: this.#signal }
+    return this.#ask('GET', `/messages/${id}?wait=true&timeout=${waitMs}`, undefined, limits)
   }
 
   extend({ leaseId }: RawMessage, seconds: number): Promise<Answered<unknown>> {
@@ -112,6 +128,10 @@ export class RawClient {
 
   configure(queue: string, configuration: object): Promise<Answered<unknown>> {
     return this.#ask('POST', '/configure', { queue, ...configuration })
+  }
+
+  cancel(id: string): Promise<Answered<unknown>> {
+    return this.#ask('DELETE', `/messages/${id}`, undefined)
   }
 
   purge(queue: string): Promise<Answered<unknown>> {

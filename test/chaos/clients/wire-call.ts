@@ -91,6 +91,8 @@ export function readCall(
             receipt: held.receiptIn(path[0] ?? ''),
             seconds: Number(json.seconds ?? 60),
           }
+    case 'messages':
+      return method === 'DELETE' ? { kind: 'cancel', id: path[0] ?? '' } : undefined
     case 'queues':
       return path[1] === 'purge' ? { kind: 'purge', queue: path[0] ?? '' } : undefined
     case 'consumer-groups':
@@ -115,6 +117,7 @@ export function withAnswer(call: WireCall, json: unknown, refusedAsStale: boolea
     case 'seek':
     case 'redrive':
     case 'subscribe':
+    case 'cancel':
       return call
   }
 }

@@ -5,6 +5,7 @@ import type {
   AckedItem,
   AuditRecord,
   CallRecord,
+  CancelRecord,
   FaultRecord,
   HistoryRecord,
   LeaseRecord,
@@ -28,6 +29,11 @@ export function textOf<Text>(texts: readonly Text[], number: number): Text {
   return text
 }
 
+/** A message that was cancelled, or may have been: when it certainly was; Infinity if that is not known. */
+export interface Cancel {
+  readonly doneAt: number
+}
+
 export class HistoryTables {
   readonly names = new Names()
   readonly values = new Names()
@@ -48,6 +54,8 @@ export class HistoryTables {
   readonly transactionCalls: number[] = []
   readonly leaseCalls: { readonly lease: number; readonly record: LeaseRecord }[] = []
   readonly operations: OperatorRecord[] = []
+  /** By the number of the message's id. Refused ones are left out. */
+  readonly cancels = new Map<number, Cancel>()
   readonly queues = new Map<string, QueueRecord>()
   readonly faults: FaultRecord[] = []
   audit: AuditRecord | undefined
@@ -80,6 +88,9 @@ export class HistoryTables {
       case 'redrive':
       case 'subscribe':
         this.operations.push(record)
+        return
+      case 'cancel':
+        this.#addCancel(record)
         return
       case 'push':
         this.#addPushes(this.#addCall(record), record.items, pushers.indexOf(record.by))
@@ -129,6 +140,14 @@ export class HistoryTables {
       )
       this.pushes.id.push(item.result === undefined ? -1 : this.#ids.numberOf(item.result.id))
     }
+  }
+
+  #addCancel({ id, outcome, end }: CancelRecord): void {
+    if (outcome === 'fail') return
+    const number = this.#ids.numberOf(id)
+    const doneAt = outcome === 'ok' ? end : Number.POSITIVE_INFINITY
+    const before = this.cancels.get(number)?.doneAt ?? Number.POSITIVE_INFINITY
+    this.cancels.set(number, { doneAt: Math.min(doneAt, before) })
   }
 
   #addPop(call: number, record: PopRecord): void {

@@ -63,6 +63,11 @@ export class History {
     return this.#tables.audit
   }
 
+  /** By the number of the message's id. */
+  get cancels(): HistoryTables['cancels'] {
+    return this.#tables.cancels
+  }
+
   get messageCount(): number {
     return this.#tables.messages.queue.length
   }

@@ -117,6 +117,12 @@ export interface OperatorRecord extends Call {
   readonly from?: 'all' | 'new' | number
 }
 
+/** Cancels one message. A refusal, because the message is leased or has ended, is `fail`. */
+export interface CancelRecord extends Call {
+  readonly kind: 'cancel'
+  readonly id: string
+}
+
 /** The queues whose calls a fault may slow down; calls on other queues must not be affected. */
 export interface MayHarm {
   readonly pushes: readonly string[]
@@ -160,6 +166,8 @@ export interface AuditRecord {
   }[]
   /** Descriptions of rows that contradict each other. */
   readonly contradictions: readonly string[]
+  /** Messages that do not have the result of their ack, in queues in which every ack returns one. */
+  readonly withoutResult?: readonly string[]
 }
 
 /** What the checkers need to know about a queue. One record per queue of the run. */
@@ -187,11 +195,19 @@ export interface QueueRecord {
   readonly stage?: number
   /** Messages of this age are removed even if they were not consumed. */
   readonly retentionMs?: number
+  /** The value of a message ends with its unique key. */
+  readonly hasUniqueKeys?: true
   /** Other sources through which the queue is popped: `namespace n`, `task t`. */
   readonly sources?: readonly string[]
 }
 
-export type CallRecord = PushRecord | PopRecord | AckRecord | LeaseRecord | OperatorRecord
+export type CallRecord =
+  | PushRecord
+  | PopRecord
+  | AckRecord
+  | LeaseRecord
+  | OperatorRecord
+  | CancelRecord
 /** Records that are not calls, written by the harness itself. */
 export type Note = FaultRecord | AuditRecord | QueueRecord
 export type HistoryRecord = CallRecord | Note

@@ -48,6 +48,16 @@ export async function audit(pool: pg.Pool): Promise<AuditRecord> {
      join rouse.groups g on g.id = d.group_id
      order by d.id`,
   )
+  const without = await pool.query<{ value: string }>(
+    `select q.name || ': ' || (m.payload::json ->> 'v') as value
+     from rouse.queues q
+     join rouse.partitions p on p.queue_id = q.id
+     join rouse.messages m on m.partition_id = p.id
+     where q.full_history and not exists (
+       select from rouse.results r
+       where r.partition_id = m.partition_id and r.seq = m.seq and r.result::json ->> 'v' = m.payload::json ->> 'v')
+     order by m.partition_id, m.seq`,
+  )
   return {
     kind: 'audit',
     undrained: groups,
@@ -55,5 +65,6 @@ export async function audit(pool: pg.Pool): Promise<AuditRecord> {
     scheduled,
     deadLetters: dead.rows,
     contradictions: await inconsistencies(pool),
+    withoutResult: without.rows.map(({ value }) => value),
   }
 }

@@ -156,6 +156,11 @@ export class Story {
     return this
   }
 
+  cancel(value: string, step: Step): this {
+    this.records.push({ kind: 'cancel', ...call(step), id: `id ${value}` })
+    return this
+  }
+
   fault(start: number, end: number, fault: Partial<FaultRecord> = {}): this {
     this.records.push({
       kind: 'fault',

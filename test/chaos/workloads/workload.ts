@@ -10,7 +10,7 @@ export interface Workload {
 }
 
 /** A queue of a workload, with what the checkers need to know about it. */
-export interface WorkloadQueue extends Pick<QueueRecord, 'queue' | 'stage'> {
+export interface WorkloadQueue extends Pick<QueueRecord, 'queue' | 'stage' | 'hasUniqueKeys'> {
   readonly namespace?: string
   readonly task?: string
   readonly groups?: readonly string[]
@@ -25,6 +25,8 @@ export interface WorkloadQueue extends Pick<QueueRecord, 'queue' | 'stage'> {
    */
   readonly completedRetention?: number
   readonly retention?: number
+  /** Every ack returns a result, and the queue records every attempt. */
+  readonly hasResults?: boolean
 }
 
 export interface ClientSpec {
@@ -57,6 +59,7 @@ export function configurationOf(queue: WorkloadQueue): object {
         ? {}
         : { completedRetentionSeconds: completedRetention }),
       ...(retention === undefined ? {} : { retentionSeconds: retention }),
+      ...(queue.hasResults === true ? { history: 'all' } : {}),
     },
   }
 }
@@ -76,6 +79,7 @@ export function queueRecord(
     dedupWindowMs: dedupWindowSeconds * 1_000,
     ...(queue.isForWakes === true ? { wakeMsMax } : {}),
     ...(queue.stage === undefined ? {} : { stage: queue.stage }),
+    ...(queue.hasUniqueKeys === undefined ? {} : { hasUniqueKeys: true }),
     ...(queue.retention === undefined ? {} : { retentionMs: queue.retention * 1_000 }),
     ...sourcesOf(queue),
   }

@@ -1,3 +1,4 @@
+import { cancels } from './cancels.ts'
 import { dedupRetries } from './dedup-retries.ts'
 import { delays } from './delays.ts'
 import { large } from './large.ts'
@@ -9,9 +10,11 @@ import { plain } from './plain.ts'
 import { poison } from './poison.ts'
 import { purge } from './purge.ts'
 import { redrive } from './redrive.ts'
+import { results } from './results.ts'
 import { retention } from './retention.ts'
 import { slowConsumers } from './slow-consumers.ts'
 import { sqlProducers } from './sql-producers.ts'
+import { unique } from './unique.ts'
 import { wakes } from './wakes.ts'
 import { wide } from './wide.ts'
 import type { Workload } from './workload.ts'
@@ -23,15 +26,18 @@ export const workloads: readonly Workload[] = [
   onePartition,
   slowConsumers,
   dedupRetries,
+  unique,
   wakes,
   poison,
   delays,
   pipeline,
   sqlProducers,
   redrive,
+  results,
   retention,
   purge,
   wide,
   large,
   newGroups,
+  cancels,
 ]

@@ -15,6 +15,7 @@ import {
   pop,
   push,
   release,
+  reportProgress,
   transaction,
 } from '@rouse/storage'
 import { type Measure, prepared } from '../support/measure.ts'
@@ -85,6 +86,20 @@ export const delivery: readonly Measure[] = [
     call: (probe) => push(probe, [item('hot', 'p0', { delayMs: 60_000 })]),
   },
   {
+    name: 'a push with options',
+    call: (probe) =>
+      push(probe, [item('hot', 'p0', { options: { retryLimit: 1, ttlMs: 60_000 } })]),
+  },
+  {
+    name: 'a push with a priority',
+    call: (probe) => push(probe, [item('loose', undefined, { priority: 5 })]),
+  },
+  {
+    name: 'a pop from a queue with priorities',
+    call: (probe) => popFrom(probe, { queue: 'loose' }),
+    prepare: (client) => push(client, [item('loose', undefined, { priority: 5 })]),
+  },
+  {
     name: 'a push of independent messages',
     call: (probe) => push(probe, [item('hot', undefined), item('cold', undefined)]),
   },
@@ -114,6 +129,30 @@ export const delivery: readonly Measure[] = [
   {
     name: 'a message enqueued by SQL',
     call: (probe) => enqueue(probe, { queue: 'q00070', payload: '{}' }),
+  },
+  {
+    name: 'a message with options enqueued by SQL',
+    call: (probe) =>
+      probe.query({
+        text: `select rouse.enqueue('q00070', '1', dedupe_key => 'k', transaction_id => 'k', retry_limit => 1)`,
+        values: [],
+      }),
+  },
+  {
+    name: 'messages enqueued by views of the previous release',
+    call: (probe) =>
+      probe.query({
+        text: `select rouse.enqueue_v1('q00070', '1'::text), rouse.enqueue_v1('q00070', '1'::json), rouse.enqueue_v1('q00070', '1'::jsonb)`,
+        values: [],
+      }),
+  },
+  {
+    name: 'a message cancelled by SQL, and one that does not exist',
+    call: (probe) =>
+      probe.query({
+        text: `select rouse.cancel(rouse.enqueue('q00070', '1')), rouse.cancel('019a0000-0000-7041-8000-000000000003')`,
+        values: [],
+      }),
   },
   {
     name: 'messages enqueued by one SQL call',
@@ -199,6 +238,25 @@ export const delivery: readonly Measure[] = [
   withLease('an ack of a message to retry', (probe, lease) => ack(probe, [first(lease, 'retry')])),
   withLease('an ack of a dead message', (probe, lease) => ack(probe, [first(lease, 'dlq')])),
   withLease('an ack of one message', (probe, lease) => ack(probe, [first(lease, 'completed')])),
+  withLease('an ack with a result', (probe, lease) =>
+    ack(probe, [{ ...first(lease, 'completed'), result: '{"sent": true}' }]),
+  ),
+  withLease('a transaction of an ack with a result', (probe, lease) =>
+    transaction(probe, { acks: [{ ...first(lease, 'completed'), result: '1' }], pushes: [] }),
+  ),
+  withLease('a report of progress', (probe, { leaseId, partitionId, messages }) => {
+    const { id, seq } = messages[0] as Lease['messages'][number]
+    return reportProgress(probe, [{ id, leaseId, partitionId, seq, progress: '1' }])
+  }),
+  {
+    name: 'a pop with a lease per message',
+    call: (probe) =>
+      pop(probe, {
+        source: { queue: 'hot' },
+        group: 'g01',
+        demands: [{ batch: 10, partitions: 2, holder: 'test', leasePerMessage: true }],
+      }),
+  },
   withLease('an ack and a pop', (probe, lease) =>
     ackAndPop(probe, {
       acks: [first(lease, 'completed')],

@@ -5,8 +5,6 @@ import {
   figuresOfMatching,
   followMessages,
   idleGroups,
-  listMessages,
-  listScheduled,
   listSchedules,
   queuesWithGroup,
   stats,
@@ -15,11 +13,10 @@ import {
   tracesByName,
   tracesOfMessage,
 } from '@rouse/storage'
-import { type Measure, sql } from '../support/measure.ts'
+import type { Measure } from '../support/measure.ts'
 import { leasesIn, lettersIn, type Size } from '../support/skewed-database.ts'
 
 const start = { partitionId: '0', seq: '0' }
-const all = { partition: undefined, group: 'g01', status: undefined, limit: 100 }
 
 /** Leases have no index by group, because it would slow down every pop: see functions/inspect/stats.sql. */
 const leasesRead = {
@@ -30,20 +27,6 @@ const leasesRead = {
 const figuresRead = {
   why: 'it reads all leases once; before the first ANALYZE its plan varies, 2,800 to 5,100 pages',
   pagesMax: (size: Size) => leasesRead.pagesMax(size) + 5_000,
-}
-
-/** Partitions have no index by queue and id. */
-const partitionsSorted = {
-  why: 'it sorts the partitions of the queue',
-  pagesMax: (size: Size) => 2_000 + size.cold / 2,
-}
-
-function messagesOf(queue: string, status?: string): Measure {
-  return {
-    name: `a page of messages of queue ${queue}${status === undefined ? '' : ` that are ${status}`}`,
-    call: (probe) => listMessages(probe, { ...all, queue, status, limit: 20 }, start),
-    ...(queue === 'cold' && { grows: partitionsSorted }),
-  }
 }
 
 const newestEvents = { before: undefined, from: undefined, to: undefined, offset: 0, limit: 20 }
@@ -66,24 +49,6 @@ export const lists: readonly Measure[] = [
       pagesMax: (size) => 1_000 + leasesIn(size) / 5 + size.letters,
     },
   },
-  messagesOf('hot'),
-  messagesOf('hot', 'pending'),
-  messagesOf('hot', 'completed'),
-  messagesOf('cold'),
-  messagesOf('cold', 'leased'),
-  messagesOf('cold', 'dead'),
-  messagesOf('q00070'),
-  messagesOf('q00070', 'retrying'),
-  {
-    name: 'a page from the middle of the cold queue',
-    call: (probe, { partitions }) =>
-      listMessages(
-        probe,
-        { ...all, queue: 'cold', limit: 20 },
-        { partitionId: partitions.cold, seq: '0' },
-      ),
-    grows: partitionsSorted,
-  },
   {
     name: 'messages of the hot queue since a moment',
     call: (probe) =>
@@ -101,18 +66,6 @@ export const lists: readonly Measure[] = [
         { queue: 'q00070', partition: undefined, limit: 100 },
         { ...start, micros: String((Date.now() - 600_000) * 1_000) },
       ),
-  },
-  {
-    name: 'a page of scheduled messages of the hot queue',
-    call: (probe) => listScheduled(probe, { ...all, queue: 'hot', limit: 20 }, '0'),
-    grows: {
-      why: 'it may walk over scheduled messages of other queues, as there is no index by queue and id',
-      pagesMax: (size) => 200 + (size.cold + size.letters / 2) / 20,
-    },
-  },
-  {
-    name: 'scheduled messages of a small queue',
-    call: (probe) => listScheduled(probe, { ...all, queue: 'q00070' }, '0'),
   },
   {
     name: 'a page of letters of the hot queue',
@@ -160,10 +113,6 @@ export const lists: readonly Measure[] = [
     name: 'the figures of a queue',
     call: (probe) => figuresOf(probe, 'q00070'),
     grows: leasesRead,
-  },
-  {
-    name: 'the oldest message of a queue',
-    call: sql(`select rouse.oldest_kept(q.id) from rouse.queues q where q.name = 'q00070'`),
   },
   {
     name: 'a page of schedules',

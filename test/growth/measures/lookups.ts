@@ -4,6 +4,7 @@ import {
   attemptTraces,
   cancelMessage,
   createKey,
+  endedMessages,
   findMessage,
   findRedrive,
   forgetfulQueue,
@@ -11,6 +12,7 @@ import {
   listMessages,
   markKeysUsed,
   messageById,
+  newestGroup,
   partitionNames,
   pop,
   pruneAudit,
@@ -86,6 +88,23 @@ export const lookups: readonly Measure[] = [
     grows: { why: 'it reads the leases of its partition', pagesMax: (size) => 100 + size.loose },
   },
   {
+    name: 'whether a message of the hot queue has ended',
+    prepare: (client, { partitions, size }) =>
+      client.query('update rouse.messages set id = $1 where partition_id = $2 and seq = $3', [
+        stored,
+        partitions.hot,
+        size.hot - 7,
+      ]),
+    call: (probe, { partitions, size }) => {
+      const id = messageIdAt(stored, partitions.hot, size.hot - 7)
+      return endedMessages(probe, [{ id, groups: { newestId: 0 } }])
+    },
+  },
+  {
+    name: 'the newest group of the hot queue',
+    call: (probe) => newestGroup(probe, 'hot'),
+  },
+  {
     name: 'a message of the hot queue by its id',
     prepare: (client, { partitions, size }) =>
       client.query('update rouse.messages set id = $1 where partition_id = $2 and seq = $3', [
@@ -123,7 +142,7 @@ export const lookups: readonly Measure[] = [
       listMessages(
         probe,
         { queue: 'q00070', partition: 'a', group: 'g01', limit: 10, status: 'cancelled' },
-        { partitionId: '0', seq: '0' },
+        undefined,
       ),
   },
   {
@@ -131,6 +150,11 @@ export const lookups: readonly Measure[] = [
     prepare: cancelled,
     call: (probe) => stats(probe, 'q00070'),
     grows: { why: 'it reads all leases once', pagesMax: (size) => 2_000 + leasesIn(size) / 5 },
+  },
+  {
+    name: 'why a queue with cancelled messages does not move',
+    prepare: cancelled,
+    call: (probe) => queueFacts(probe, 'q00070', undefined),
   },
   {
     name: 'a pop that skips cancelled messages',

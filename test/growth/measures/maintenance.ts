@@ -127,6 +127,20 @@ export const maintenance: readonly Measure[] = [
     grows: partitionsRead,
   },
   {
+    name: 'a step of retention over expired messages',
+    call: retention(200),
+    prepare: prepared(
+      `create temporary table expired on commit drop as
+         select p.id, p.tail, p.head from rouse.partitions p join rouse.queues q on q.id = p.queue_id where q.name = 'q00070' and p.name = 'a'`,
+      `update rouse.messages set created_at = now() - interval '3 days' where partition_id = (select id from expired)`,
+      `insert into rouse.message_options (partition_id, seq, expires_at)
+         select id, s, now() - interval '2 days' from expired, generate_series(tail, head - 1) s`,
+      'update rouse.partitions p set options_until = p.head from expired e where p.id = e.id',
+      onlyChore('retention', '(select min(id) - 1 from expired)'),
+    ),
+    grows: partitionsRead,
+  },
+  {
     name: 'a step of retention over 100 idle partitions',
     call: retention(200),
     prepare: prepared(
@@ -144,6 +158,15 @@ export const maintenance: readonly Measure[] = [
     call: retention(50),
     prepare: prepared(onlyChore('dedup')),
     grows: { why: 'it sweeps 1,920 pages a step', pagesMax: () => 1_920 * 3 },
+  },
+  {
+    name: 'a step of retention over unique keys',
+    call: retention(50),
+    prepare: prepared(
+      `insert into rouse.unique_keys (queue_id, partition_id, key, message_id, expires_at)
+       select 1, 0, 'k' || i, gen_random_uuid(), now() from generate_series(1, 100) i`,
+      onlyChore('unique'),
+    ),
   },
   {
     name: 'a step of retention where no history is due',

@@ -14,6 +14,11 @@ export interface Size {
   readonly queues: number
   /** Leases of the one partition of queue `loose`, which is unordered. */
   readonly loose: number
+  /**
+   * Messages of the one partition of queue `ended`, which no group has consumed. All but the last ten are
+   * cancelled. As many more were cancelled while they were scheduled, in two partitions.
+   */
+  readonly ended: number
   /** Dead letters of `hot`. In addition, `cold` has one per partition, and each queue q00001, … has two. */
   readonly letters: number
   /** Dedupe keys of `hot`: those of its newest messages. */
@@ -30,6 +35,7 @@ export const small: Size = {
   cold: 600,
   queues: 200,
   loose: 50,
+  ended: 400,
   letters: 600,
   keys: 1_000,
   traces: 500,
@@ -46,6 +52,7 @@ export function sizeFor(messages: number): Size {
     cold: part(20_000),
     queues: part(5_000),
     loose: part(3_000),
+    ended: part(20_000),
     letters: part(50_000),
     keys: part(100_000),
     traces: part(40_000),
@@ -98,6 +105,7 @@ async function fillQueues(client: pg.ClientBase, size: Size): Promise<void> {
   await client.query(`select rouse.write_queue('hot', null, null, '{"onFailure": "skip"}', false)`)
   await client.query(`select rouse.write_queue('cold', null, null, '{}', false)`)
   await client.query(`select rouse.write_queue('loose', null, null, '{"ordering": "none"}', false)`)
+  await client.query(`select rouse.write_queue('ended', null, null, '{}', false)`)
   await client.query(
     `select rouse.write_queue('limited', null, null, '{"maxSize": 1000000}', false)`,
   )
@@ -140,10 +148,11 @@ async function fillLog(client: pg.ClientBase, size: Size): Promise<void> {
        select 'hot' as queue, 'p0' as partition, $1::bigint + 1 as head, $2::bigint + 1 as tail
        union all select 'loose', 'p0', 10 * $3::bigint + 1, 1
        union all select 'limited', 'p0', 11, 1
+       union all select 'ended', 'p0', $6::bigint + 1, 1
        union all select 'cold', 'c' || n, 6, 1 from generate_series(1, $4) n
        union all select 'q' || lpad(n::text, 5, '0'), p, 11, 1 from generate_series(1, $5) n, unnest('{a,b}'::text[]) p
      ) s join rouse.queues q on q.name = s.queue`,
-    [size.hot, gone, size.loose, size.cold, size.queues],
+    [size.hot, gone, size.loose, size.cold, size.queues, size.ended],
   )
   await client.query(
     `insert into rouse.messages (partition_id, seq, id, created_at, transaction_id, payload)
@@ -173,6 +182,7 @@ async function fillLanes(client: pg.ClientBase, size: Size): Promise<void> {
          when g.name = 'abandoned' then p.tail
          when q.name = 'hot' then p.head - $1::bigint / 100 + g.id % 10
          when q.name = 'loose' then p.head
+         when q.name = 'ended' then 1
          when q.name = 'cold' then case when g.name = 'g03' then 1 else coalesce(('{2,2,3,6}'::integer[])[n.state + 1], 6) end
          when p.name = 'a' then 6 else 11 end as next) s`,
     [size.hot, coldStates],
@@ -206,7 +216,7 @@ async function fillDeliveries(client: pg.ClientBase, size: Size): Promise<void> 
      select q.id, g.id, p.id, case when q.name = 'hot' then s.seq * ($2::bigint / $1) else s.seq end, gen_random_uuid(), '{}', 4,
        'code' || s.seq % 5, now() - interval '13 days', now() - interval '12 days'
      from rouse.queues q join rouse.partitions p on p.queue_id = q.id join rouse.groups g on g.queue_id = q.id and g.name = 'g01',
-       generate_series(1, case q.name when 'hot' then $1 when 'cold' then 1 when 'loose' then 0 when 'limited' then 0 else 1 end) s(seq)`,
+       generate_series(1, case q.name when 'hot' then $1 when 'cold' then 1 when 'loose' then 0 when 'limited' then 0 when 'ended' then 0 else 1 end) s(seq)`,
     [size.letters, size.hot],
   )
   await client.query(
@@ -223,6 +233,18 @@ async function fillRest(client: pg.ClientBase, size: Size): Promise<void> {
      from rouse.queues q join rouse.partitions p on p.queue_id = q.id,
        generate_series(1, case q.name when 'hot' then $1 when 'q00070' then 10 when 'cold' then 1 else 0 end)`,
     [size.letters / 2],
+  )
+  await client.query(
+    `with gone as (
+       insert into rouse.message_options (partition_id, seq, cancelled_at)
+       select p.id, s, now() from rouse.partitions p join rouse.queues q on q.id = p.queue_id, generate_series(1, p.head - 11) s
+       where q.name = 'ended' returning partition_id)
+     update rouse.partitions p set options_until = p.head where p.id in (select partition_id from gone)`,
+  )
+  await client.query(
+    `insert into rouse.cancelled (id, queue, partition, due_at, payload, created_at, cancelled_at)
+     select gen_random_uuid(), 'ended', 'p' || n % 2, now() + interval '1 day', '{}', now(), now() from generate_series(1, $1) n`,
+    [size.ended],
   )
   // One key in ten has expired.
   await client.query(

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { type Deed, must, mustAnswer, nameIn, pick, type Scene, settle, verb } from '../verb.ts'
 import {
   ageMsMax,
+  isExpired,
   type Message,
   type Partition,
   type Queue,
@@ -39,6 +40,7 @@ export const addressing = [
       const { id, state } = answer.body as { id: string; state: string }
       must(id === target.id, `the id is ${id} instead of ${target.id}`)
       must(expected.includes(state), `the state is ${state} instead of ${expected.join(' or ')}`)
+      if (target.kind === 'log') mustReport(target, answer.body.groups as ShownGroup[])
       return { did: `look up ${describe(target)}: ${state}`, effect: 'done' }
     },
   }),
@@ -63,6 +65,37 @@ export const addressing = [
       must(answer.body.cancelled === true, `the answer is ${answer.text}`)
       cancel(world, target)
       return { did, effect: 'done' }
+    },
+  }),
+  verb({
+    name: 'cancel all scheduled',
+    weight: 2,
+    args: fc.record({ index, isOneByOne: fc.boolean(), dryRun: fc.nat(3).map((n) => n === 0) }),
+    async run({ world, product }, args): Promise<Deed> {
+      const first = pick(world.scheduled, args.index)
+      if (first === undefined) return undefined
+      const chosen = world.scheduled.filter(({ queue }) => queue === first.queue)
+      const query = new URLSearchParams({
+        queue: first.queue,
+        state: 'scheduled',
+        limit: args.isOneByOne ? '1' : '100',
+        dryRun: String(args.dryRun),
+      })
+      const sum = { matched: 0, cancelled: 0 }
+      for (let cursor: string | null = ''; cursor !== null; ) {
+        if (cursor !== '') query.set('cursor', cursor)
+        const answer = await product.call('DELETE', `/messages?${query.toString()}`)
+        mustAnswer(answer, 200)
+        sum.matched += answer.body.matched as number
+        sum.cancelled += answer.body.cancelled as number
+        cursor = answer.body.cursor as string | null
+      }
+      const did = `cancel ${chosen.length} scheduled of ${first.queue}, dry run ${args.dryRun}`
+      must(sum.matched === chosen.length, `matched ${sum.matched} of ${chosen.length}`)
+      const expected = args.dryRun ? 0 : chosen.length
+      must(sum.cancelled === expected, `cancelled ${sum.cancelled} instead of ${expected}`)
+      if (!args.dryRun) for (const one of chosen) cancelScheduled(world, one)
+      return { did, effect: args.dryRun ? 'refused' : 'done' }
     },
   }),
   verb({
@@ -102,6 +135,24 @@ export const addressing = [
   }),
 ]
 
+interface ShownGroup {
+  readonly consumerGroup: string
+  readonly result: unknown
+  readonly progress: unknown
+}
+
+/** Every group shows what its consumers reported. */
+function mustReport({ partition, message }: Logged, groups: readonly ShownGroup[]): void {
+  for (const { consumerGroup, result, progress } of groups) {
+    const group = consumerGroup === 'default' ? '__QUEUE_MODE__' : consumerGroup
+    const known = partition.lanes.get(group)?.reports.get(message.seq)
+    const isRight =
+      JSON.stringify(result) === (known?.result ?? 'null') &&
+      JSON.stringify(progress) === (known?.progress ?? 'null')
+    must(isRight, `${group} shows ${JSON.stringify({ result, progress })}`)
+  }
+}
+
 /** Every message whose id a response has shown, and that is young enough to be delivered. */
 function targetsOf(world: World): Target[] {
   const logged = [...world.queues.values()].flatMap((queue) =>
@@ -122,7 +173,8 @@ function targetsOf(world: World): Target[] {
 
 /** A pop drops a message that is too old, unless it is redriven. Below the tail, retention may remove it. */
 function isUncertain(world: World, queue: Queue, { tail }: Partition, message: Message): boolean {
-  return message.seq < tail || world.now - message.createdAt > ageMsMax(queue.options)
+  const isOld = world.now - message.createdAt > ageMsMax(queue.options)
+  return message.seq < tail || isOld || isExpired(world, message)
 }
 
 /** A message that can be cancelled; if there is none, pushes one. Every third time any message. */
@@ -184,6 +236,13 @@ function refusalOf(world: World, target: Logged): string | undefined {
   return states.some((state) => state === 'dead' || state === 'completed')
     ? 'message_finished'
     : undefined
+}
+
+/** The id of a message from SQL may not be known. */
+function cancelScheduled(world: World, one: Scheduled): void {
+  const { id } = one.message
+  if (id !== undefined) return cancel(world, { kind: 'scheduled', id, one })
+  world.scheduled = world.scheduled.filter((other) => other !== one)
 }
 
 function cancel(world: World, target: Target): void {

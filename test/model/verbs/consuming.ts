@@ -1,6 +1,6 @@
 // Every kind of pop.
 import fc from 'fast-check'
-import { allowed, type Offer, offerOf, take } from '../delivering.ts'
+import { allowed, type Offer, offerOf, record, take } from '../delivering.ts'
 import { subscribe } from '../operating.ts'
 import type { Answer } from '../product.ts'
 import { spend } from '../rates.ts'
@@ -17,14 +17,8 @@ import {
   type Scene,
   verb,
 } from '../verb.ts'
-import {
-  isOrdered,
-  type Lease,
-  type Message,
-  type Partition,
-  type Queue,
-  storedName,
-} from '../world.ts'
+import { isOrdered, type Message, type Partition, priorityIn, type Queue, shown } from '../world.ts'
+import { isEach, leaseFor } from './popped-leases.ts'
 
 export interface PopArgs {
   readonly from: string
@@ -33,6 +27,8 @@ export interface PopArgs {
   readonly batch: number
   readonly partitions: number
   readonly autoAck: boolean
+  /** Whether each message gets its own lease, unless it is acknowledged on delivery. */
+  readonly each: boolean
   readonly wait: boolean
   readonly leaseSeconds: number | undefined
   readonly subscription: 'all' | 'new' | 'now' | 'from'
@@ -53,6 +49,7 @@ export const popArgs = fc.record({
   batch: fc.constantFrom(1, 2, 3, 10),
   partitions: fc.constantFrom(1, 1, 2, 5),
   autoAck: fc.oneof({ weight: 6, arbitrary: fc.constant(false) }, fc.constant(true)),
+  each: fc.oneof({ weight: 4, arbitrary: fc.constant(false) }, fc.constant(true)),
   wait: fc.boolean(),
   leaseSeconds: fc.option(fc.constantFrom(1, 30, 1_000), { nil: undefined, freq: 2 }),
   subscription: fc.oneof(
@@ -70,6 +67,7 @@ export const anyPop: PopArgs = {
   batch: 10,
   partitions: 5,
   autoAck: false,
+  each: false,
   wait: false,
   leaseSeconds: undefined,
   subscription: 'all',
@@ -106,6 +104,7 @@ export function pathOf(scene: Scene, args: PopArgs): string {
     batch: String(args.batch),
     partitions: String(args.partitions),
     autoAck: args.autoAck ? 'true' : undefined,
+    leasePerMessage: isEach(args) ? 'true' : undefined,
     leaseSeconds: args.leaseSeconds === undefined ? undefined : String(args.leaseSeconds),
     namespace: isNamed || from === 'task' ? undefined : `${prefix}n`,
     task: isNamed || from === 'namespace' ? undefined : `${prefix}t`,
@@ -177,8 +176,12 @@ export function popped(scene: Scene, args: PopArgs, answer: Answer): string {
   mustAnswer(answer, 200)
   must(messages.length <= args.batch, `${messages.length} messages for a batch of ${args.batch}`)
   const runs = runsOf(messages)
-  must(runs.length <= args.partitions, `${runs.length} partitions instead of ${args.partitions}`)
+  const places = new Set(
+    runs.map(([first]) => placeOf(scene, first as PoppedMessage, answer.text)?.place),
+  )
+  must(places.size <= args.partitions, `${places.size} partitions instead of ${args.partitions}`)
   checkPriority(candidates, messages)
+  checkLevels(scene, candidates, runs, answer.text)
   let room = args.batch
   const came = runs.map((run) => {
     const text = poppedRun(scene, args, run, room, answer.text)
@@ -225,6 +228,48 @@ function checkPriority(candidates: readonly Candidate[], messages: readonly Popp
   )
 }
 
+/** The partition of a popped message. Of those without a name, the one that has the message. */
+export function placeOf(
+  { world }: Scene,
+  { queue: name, partition, seq, id }: PoppedMessage,
+  raw: string,
+) {
+  const queue = world.queues.get(name)
+  const text = raw.slice(raw.indexOf(`{"id":"${id}"`))
+  const data = text.slice(text.indexOf('"data":') + '"data":'.length)
+  const partitions = [...(queue?.partitions.values() ?? [])].filter((one) =>
+    partition === null ? shown(one) === null && one.log.has(seq) : one.name === partition,
+  )
+  const found =
+    partitions.find(({ log }) => data.startsWith(`${log.get(seq)?.payload},`)) ?? partitions[0]
+  if (queue === undefined || found === undefined) return undefined
+  // All messages with a priority count as one partition of their queue.
+  const place = `${name}/${priorityIn(found) > 0 ? 'priority' : found.name}`
+  return { queue, partition: found, place }
+}
+
+/** Messages with a priority come before all others of their queue, the highest first. */
+function checkLevels(
+  scene: Scene,
+  candidates: readonly Candidate[],
+  runs: readonly PoppedMessage[][],
+  raw: string,
+): void {
+  const came = runs.flatMap(([first]) => placeOf(scene, first as PoppedMessage, raw) ?? [])
+  for (const queue of new Set(came.map((place) => place.queue))) {
+    const levels = came
+      .filter((place) => place.queue === queue)
+      .map(({ partition }) => priorityIn(partition))
+    const sure = candidates.filter((one) => one.queue === queue && one.offer.least > 0)
+    const highest = Math.max(0, ...sure.map(({ partition }) => priorityIn(partition)))
+    const isSorted = levels.every((level, i) => i === 0 || level <= (levels[i - 1] as number))
+    must(
+      (levels[0] as number) >= highest && isSorted,
+      `got priorities ${levels.join(' ')} of ${queue.name} although it has messages of priority ${highest}`,
+    )
+  }
+}
+
 function poppedRun(
   scene: Scene,
   args: PopArgs,
@@ -234,12 +279,12 @@ function poppedRun(
 ): string {
   const { world } = scene
   const [first] = run as [PoppedMessage]
-  const queue = world.queues.get(first.queue)
-  const partition = queue?.partitions.get(storedName(first.partition))
+  const place = placeOf(scene, first, raw)
   must(
-    queue !== undefined && partition !== undefined,
+    place !== undefined,
     `got messages from ${first.queue}/${first.partition}, which does not exist`,
   )
+  const { queue, partition } = place
   const where = nameIn(queue, partition)
   const offer = offerOf(world, queue, partition, args.group)
   const seqs = run.map(({ seq }) => seq)
@@ -249,24 +294,29 @@ function poppedRun(
     seqs.every((seq, i) => seq === wanted[i]),
     `${where} gave ${args.group} ${seqs.join(' ')}; it should get the first of ${wanted.join(' ')}`,
   )
-  const most = Math.min(room, allowed(world, queue, args.group))
+  const atOnce = isEach(args) && isOrdered(queue.options, partition) ? 1 : room
+  const most = Math.min(atOnce, allowed(world, queue, args.group))
   must(run.length <= most, `${where} gave ${run.length} messages; at most ${most} are allowed`)
   must(
     run.length >= Math.min(most, offer.least),
     `${where} gave ${seqs.join(' ')}, but has more: ${wanted.join(' ')}`,
   )
   spend(world, queue, partition, args.group, run.length)
-  const lease = args.autoAck ? undefined : leaseFor(scene, args, queue, partition, run)
+  const shared =
+    args.autoAck || isEach(args) ? undefined : leaseFor(scene, args, queue, partition, run)
   for (const [i, message] of run.entries()) {
     const known = offered[i] as (typeof offered)[number]
     checkMessage(known.message, known.attempt, message, raw)
     must(message.consumerGroup === args.group, `the group is ${message.consumerGroup}`)
     take(partition, args.group, known)
+    const lease = isEach(args) ? leaseFor(scene, args, queue, partition, [message]) : shared
     if (lease === undefined) {
       must(message.leaseId === null && message.receipt === null, 'autoAck left a lease')
+      if (queue.options.history === 'all') record(partition, args.group, message.seq)
     } else {
       const { leaseId, receipt, transactionId, seq } = message
-      const isUnique = run.filter((one) => one.transactionId === transactionId).length === 1
+      const isUnique =
+        isEach(args) || run.filter((one) => one.transactionId === transactionId).length === 1
       const expected = isUnique ? lease.id : receipt
       must(leaseId === expected, `the leaseId is ${leaseId} instead of ${expected}`)
       const ids = { receipt: receipt as string, leaseId: leaseId as string, transactionId }
@@ -274,55 +324,6 @@ function poppedRun(
     }
   }
   return `${where} ${seqs.join(' ')} attempt ${first.attempt}`
-}
-
-function leaseFor(
-  { world }: Scene,
-  args: PopArgs,
-  queue: Queue,
-  partition: Partition,
-  run: readonly PoppedMessage[],
-): Lease {
-  const [first] = run as [PoppedMessage]
-  const seqs = run.map(({ seq }) => seq)
-  const twice = world.leases.find(
-    (one) =>
-      one.partition === partition &&
-      one.group === args.group &&
-      seqs.some((seq) => one.left.has(seq)),
-  )
-  must(
-    twice === undefined,
-    `${nameIn(queue, partition)} ${seqs.join(' ')} is leased twice to ${args.group}`,
-  )
-  const lease: Lease = {
-    id: leaseIdOf(first.receipt as string),
-    queue,
-    partition,
-    isOrdered: isOrdered(queue.options, partition),
-    partitionId: first.partitionId,
-    group: args.group,
-    from: first.seq,
-    left: new Set(seqs),
-    attempt: first.attempt,
-    expiresAt: world.now + (args.leaseSeconds ?? queue.options.leaseTime) * 1_000,
-    lockedBy: undefined,
-  }
-  world.leases.push(lease)
-  return lease
-}
-
-/** The receipt of a message starts with the id of its lease. */
-function leaseIdOf(receipt: string): string {
-  const hex = Buffer.from(receipt, 'base64url').toString('hex')
-  const parts = [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    hex.slice(12, 16),
-    hex.slice(16, 20),
-    hex.slice(20, 32),
-  ]
-  return parts.join('-')
 }
 
 function checkMessage(known: Message, attempt: number, came: PoppedMessage, raw: string): void {

@@ -4,8 +4,8 @@ import fc from 'fast-check'
 import { offerOf } from '../delivering.ts'
 import type { Answer, Product } from '../product.ts'
 import { type Deed, nameOf, type Scene, verb } from '../verb.ts'
-import { type Partition, type Queue, shown } from '../world.ts'
-import { type PoppedMessage, pathOf, popArgs, popped } from './consuming.ts'
+import type { Partition, Queue } from '../world.ts'
+import { type PoppedMessage, pathOf, placeOf, popArgs, popped } from './consuming.ts'
 import { configure } from './operating.ts'
 import { advance, followRetention } from './passing-time.ts'
 import { plainItem, push } from './producing.ts'
@@ -71,16 +71,16 @@ async function age(scene: Scene, number: number): Promise<void> {
  * retention had left.
  */
 function isAsBefore(
-  { world }: Scene,
+  scene: Scene,
   group: string,
   queue: Queue,
   partition: Partition,
-  { body }: Answer,
+  { body, text }: Answer,
 ): boolean {
   const messages = (body?.messages ?? []) as PoppedMessage[]
-  const got = messages.find((one) => one.queue === queue.name && one.partition === shown(partition))
+  const got = messages.find((one) => placeOf(scene, one, text)?.partition === partition)
   if (got === undefined || !queue.groups.has(group)) return false
-  return offerOf(world, queue, partition, group).messages[0]?.message.seq === got.seq
+  return offerOf(scene.world, queue, partition, group).messages[0]?.message.seq === got.seq
 }
 
 export const crossing = [

@@ -1,10 +1,11 @@
 // How deliveries end: every form of ack, release, extension.
 import fc from 'fast-check'
-import { type Ending, end, release } from '../delivering.ts'
+import { type Ending, end, release, retryLimitOf } from '../delivering.ts'
 import { canEnd, type Deed, must, mustAnswer, pick, type Scene, verb } from '../verb.ts'
 import type { Delivery, World } from '../world.ts'
 import { aimed, pathOf, popArgs, popped } from './consuming.ts'
-import { fatesOf, items, numbered, pushed, pushText } from './producing.ts'
+import { isEach } from './popped-leases.ts'
+import { fatesOf, isRefused, items, numbered, pushed, pushText } from './producing.ts'
 import { deliveryFor, workOff } from './supplying.ts'
 
 const index = fc.nat(20)
@@ -23,11 +24,13 @@ export const endings = fc.record({
   ) as fc.Arbitrary<'completed' | 'failed' | 'retry' | 'dlq'>,
   code: fc.constantFrom(undefined, undefined, 'E1', 'E2'),
   delayMs: fc.constantFrom(undefined, undefined, undefined, 0, 2_000, 60_000),
+  result: fc.constantFrom<unknown>(undefined, undefined, undefined, null, 7, { ok: [true] }),
 })
 
-function endingBody({ status, code, delayMs }: Ending): Record<string, unknown> {
+function endingBody({ status, code, delayMs, result }: Ending): Record<string, unknown> {
   return {
     status,
+    result: status === 'completed' ? result : undefined,
     errorCode: code,
     delayMs,
     error: code === undefined ? undefined : `it was ${code}`,
@@ -166,7 +169,8 @@ export const ending = [
       const { world, product } = scene
       const delivery = await deliveryFor(scene, args.index, args.stale)
       if (delivery === undefined) return undefined
-      const body = { leaseId: leaseText(delivery, args), ...endingBody(args.ending) }
+      const one = { ...args.ending, result: undefined }
+      const body = { leaseId: leaseText(delivery, args), ...endingBody(one) }
       const answer = await product.call('POST', '/ack/batch', body)
       const did = `ack lease of ${describe(delivery)} ${JSON.stringify(args.ending)}`
       const leases = liveLeases(world, delivery)
@@ -175,7 +179,7 @@ export const ending = [
         return { did: `${did}: lease lost`, effect: 'refused' }
       }
       mustAnswer(answer, 200)
-      const dead = leases.map((lease) => end(world, lease, [...lease.left], args.ending))
+      const dead = leases.map((lease) => end(world, lease, [...lease.left], one))
       checkResult(answer.body[0], true, dead.includes(true))
       return { did, effect: 'done' }
     },
@@ -289,6 +293,7 @@ export const ending = [
         batch: pop.batch,
         partitions: pop.partitions,
         autoAck: pop.autoAck,
+        leasePerMessage: isEach(pop),
         leaseSeconds: number('leaseSeconds'),
         acks: acks.map(({ delivery, ending: one, by }) => ackBody(delivery, one, by)),
       })
@@ -351,6 +356,10 @@ async function transaction(scene: Scene, args: TransactionArgs): Promise<Deed> {
     mustAnswer(answer, 409, 'lease_lost')
     return { did: `${did}: lease lost`, effect: 'refused' }
   }
+  if (isRefused(scene, given)) {
+    mustAnswer(answer, 400)
+    return { did: `${did}: priority refused`, effect: 'refused' }
+  }
   // The acks take effect before the push.
   const { fates, mustFit, mayFit } = fatesAfter(scene, acks, given)
   if (!mayFit || (answer.status === 429 && !mustFit)) {
@@ -378,6 +387,6 @@ function fatesAfter(scene: Scene, acks: readonly Ack[], given: Parameters<typeof
 
 function isGone({ status }: Ending, { lease, seq }: Delivery): boolean {
   const isBack = lease.partition.lanes.get(lease.group)?.again.has(seq) === true
-  const isOver = status !== 'retry' && lease.attempt > lease.queue.options.retryLimit
+  const isOver = status !== 'retry' && lease.attempt > retryLimitOf(lease, seq)
   return isBack || status === 'completed' || status === 'dlq' || isOver
 }

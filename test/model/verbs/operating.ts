@@ -8,13 +8,22 @@ import {
   must,
   mustAnswer,
   nameOf,
+  partitionNames,
   pick,
   queueNames,
   type Scene,
   settle,
   verb,
 } from '../verb.ts'
-import { ageMsMax, defaults, isOrdered, type Options, type Queue, type World } from '../world.ts'
+import {
+  ageMsMax,
+  defaults,
+  isExpired,
+  isOrdered,
+  type Options,
+  type Queue,
+  type World,
+} from '../world.ts'
 
 const queue = fc.constantFrom(...queueNames)
 const group = fc.constantFrom(...groupNames)
@@ -71,6 +80,7 @@ const changes: fc.Arbitrary<Partial<Record<keyof Options, unknown>>> = fc.oneof(
     rate: [{ limit: 2, perMs: 10_000 }, { limit: 5, perMs: 40_000 }, null],
     partitionRate: [{ limit: 1, perMs: 5_000 }, { limit: 4, perMs: 300_000 }, null],
     dedupWindowSeconds: [0, 10, null],
+    history: ['all', 'all', null],
   }).map(([name, values]) =>
     fc.constantFrom<unknown>(...values).map((value) => ({ [name]: value })),
   ),
@@ -96,25 +106,33 @@ export const operating = [
     args: fc.record({
       place: groupPlaces,
       back: fc.constantFrom(undefined, 0, 30_000, 100_000_000),
+      only: fc.constantFrom(undefined, undefined, ...partitionNames),
     }),
-    async run(scene, { place, back }): Promise<Deed> {
+    async run(scene, { place, back, only }): Promise<Deed> {
       const args = { ...groupAt(scene, place), back }
       const { world, product, prefix } = scene
       const body =
         args.back === undefined
           ? { toEnd: true }
           : { timestamp: new Date(world.now - args.back).toISOString() }
-      const path = `/consumer-groups/${args.group}/queues/${nameOf(scene, args.queue)}/seek`
+      const part = only === undefined ? '' : `/partitions/${only}`
+      const path = `/consumer-groups/${args.group}/queues/${nameOf(scene, args.queue)}${part}/seek`
       const answer = await product.call('POST', path, body)
       const found = world.queues.get(`${prefix}${args.queue}`)
-      const did = `seek ${args.group} of ${args.queue} to ${JSON.stringify(body)}`
+      const partition = only === undefined ? undefined : found?.partitions.get(only)
+      const did = `seek ${args.group} of ${args.queue}${part} to ${JSON.stringify(body)}`
       if (found === undefined || !found.groups.has(args.group)) {
         mustAnswer(answer, 404, 'not_found')
         return { did: `${did}: not found`, effect: 'refused' }
       }
+      // Of open transactions, only those in ordered lanes are found before the partition is looked up.
+      if (only !== undefined && partition === undefined && answer.status !== 409) {
+        return notFound(answer, did)
+      }
       if (isLocked(world, found, args.group)) return refusedByConsumer(answer, did)
       mustAnswer(answer, 200)
-      seek(world, found, args.group, args.back === undefined ? 'end' : world.now - args.back)
+      const to = args.back === undefined ? 'end' : world.now - args.back
+      seek(world, found, args.group, to, partition)
       return { did, effect: 'done' }
     },
   }),
@@ -341,8 +359,14 @@ export async function passOver({ world, product }: Scene, of: Queue): Promise<vo
     const partition = of.partitions.get(row.partition)
     const lane = partition?.lanes.get(row.group)
     if (partition === undefined || lane === undefined) continue
-    const isOld = (seq: number) =>
-      world.now - (partition.log.get(seq)?.createdAt ?? 0) > ageMsMax(of.options)
+    const isOld = (seq: number) => {
+      const message = partition.log.get(seq)
+      return (
+        message === undefined ||
+        world.now - message.createdAt > ageMsMax(of.options) ||
+        isExpired(world, message)
+      )
+    }
     const isKept = (seq: number) => row.again.includes(String(seq)) || seq >= Number(row.next)
     for (const seq of lane.again.keys()) {
       if (isOld(seq) && !lane.redriven.has(seq) && !isKept(seq)) lane.again.delete(seq)

@@ -4,7 +4,7 @@ import { end } from '../delivering.ts'
 import type { OpenTransaction } from '../open-transaction.ts'
 import { type Deed, must, nameOf, pick, type Scene, settle, verb } from '../verb.ts'
 import { defaults, type Lease, partitionFor, type Scheduled } from '../world.ts'
-import { type Item, items, messageOf, numbered } from './producing.ts'
+import { type Item, isRefused, items, messageOf, numbered } from './producing.ts'
 import { deliveryFor } from './supplying.ts'
 
 const openMax = 3
@@ -25,10 +25,16 @@ async function openWith(scene: Scene, number: number, drawn: Item): Promise<Open
   const open = pick(scene.world.transactions, number)
   if (open !== undefined) return open
   const own = await openOne(scene, number)
-  const item = numbered(drawn)
+  const item = enqueueable(scene, drawn)
   own.enqueued.push(await enqueue(scene, own, item))
   scene.lines.push(`enqueue in ${own.name} ${JSON.stringify(item)}`)
   return own
+}
+
+/** Without a priority, if the queue would refuse it. */
+function enqueueable(scene: Scene, drawn: Item): Item {
+  const item = numbered(drawn)
+  return isRefused(scene, [item]) ? { ...item, priority: undefined } : item
 }
 
 async function enqueue(scene: Scene, own: OpenTransaction, item: Item): Promise<Scheduled> {
@@ -38,7 +44,8 @@ async function enqueue(scene: Scene, own: OpenTransaction, item: Item): Promise<
   const delayMs = item.runIn === undefined ? (item.delayMs ?? null) : null
   const [row] = (await own.query(
     `select rouse.enqueue($1, $2::text, partition => $3, delay => $4::float8 * interval '1 millisecond', run_at => $5,
-       transaction_id => $6, headers => $7::json, trace_id => $8) as id`,
+       dedupe_key => $6, headers => $7::json, trace_id => $8, priority => $9, retry_limit => $10, retry_backoff_ms => $11,
+       ttl_ms => $12) as id`,
     [
       queue,
       item.payload,
@@ -48,6 +55,10 @@ async function enqueue(scene: Scene, own: OpenTransaction, item: Item): Promise<
       item.key ?? null,
       item.headers ?? null,
       item.traceId ?? null,
+      item.priority ?? 0,
+      item.retryLimit ?? null,
+      item.retryBackoffMs ?? null,
+      item.ttlMs ?? null,
     ],
   )) as [{ id: string }]
   return {
@@ -55,6 +66,7 @@ async function enqueue(scene: Scene, own: OpenTransaction, item: Item): Promise<
     partition: partitionFor(
       (world.queues.get(queue)?.options ?? defaults).ordering,
       item.partition,
+      item.priority,
     ),
     dueAt: world.now + Math.max(0, item.runIn ?? item.delayMs ?? 0),
     order: world.nextOrder(),
@@ -106,7 +118,7 @@ export const ownTransactions = [
     async run(scene, args): Promise<Deed> {
       const own = await openOne(scene, args.number)
       if (own.isFailed) return undefined
-      const item = numbered(args.item)
+      const item = enqueueable(scene, args.item)
       own.enqueued.push(await enqueue(scene, own, item))
       return { did: `enqueue in ${own.name} ${JSON.stringify(item)}`, effect: 'done' }
     },

@@ -1,6 +1,7 @@
 // The clock, schedules, and retention.
 import fc from 'fast-check'
 import { kept, retentionLimits } from '../operating.ts'
+import { sweepKeys } from '../unique.ts'
 import {
   type Deed,
   must,
@@ -63,6 +64,7 @@ export async function followRetention(
         if (gone.length > 0) took.push(`${nameIn(queue, partition)} ${gone.join(' ')}`)
       }
     }
+    sweepKeys(world, queue)
   }
   return took.join(', ') || 'nothing'
 }
@@ -87,7 +89,10 @@ function shrunk(
     tooFew.length === 0,
     `retention left ${where} ${tooFew.join(' ')}; it must remove everything below ${least}`,
   )
-  for (const seq of gone) partition.log.delete(seq)
+  for (const seq of gone) {
+    partition.log.delete(seq)
+    for (const { reports } of partition.lanes.values()) reports.delete(seq)
+  }
   for (const lane of partition.lanes.values()) for (const seq of gone) lane.again.delete(seq)
   must(
     tail >= partition.tail && tail <= Math.max(most, partition.tail),

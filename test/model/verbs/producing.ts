@@ -32,6 +32,10 @@ export interface Item {
   readonly delayMs: number | undefined
   /** Milliseconds from now. */
   readonly runIn: number | undefined
+  readonly priority?: number | undefined
+  readonly retryLimit?: number | undefined
+  readonly retryBackoffMs?: readonly number[] | undefined
+  readonly ttlMs?: number | undefined
 }
 
 const keys = ['k', 'l', '1849302847102938475'] as const
@@ -64,6 +68,10 @@ export const items = fc.record({
     { weight: 8, arbitrary: fc.constant(undefined) },
     fc.constantFrom(-1_000, 30_000),
   ),
+  priority: often(fc.constantFrom(0, 1, 5, 9), 4),
+  retryLimit: often(fc.constantFrom(0, 1), 6),
+  retryBackoffMs: often(fc.constantFrom([0], [2_000, 5_000]), 6),
+  ttlMs: often(fc.constantFrom(10_000, 100_000), 6),
 })
 
 export const plainItem: Item = {
@@ -79,9 +87,20 @@ export const plainItem: Item = {
 
 let numbers = 0
 
+/** Only messages without a partition may have a priority. */
 export function numbered(item: Item): Item {
   numbers += 1
-  return { ...item, payload: item.payload.replace('#', String(numbers)) }
+  const priority = item.partition === undefined ? item.priority : undefined
+  return { ...item, priority, payload: item.payload.replace('#', String(numbers)) }
+}
+
+/** Whether a queue of the items keeps the order of all messages, and an item has a priority. */
+export function isRefused(scene: Scene, given: readonly Item[]): boolean {
+  return given.some(
+    ({ queue, priority = 0 }) =>
+      priority > 0 &&
+      scene.world.queues.get(nameOf(scene, queue))?.options.ordering === 'partition',
+  )
 }
 
 function itemText(scene: Scene, item: Item): string {
@@ -93,6 +112,10 @@ function itemText(scene: Scene, item: Item): string {
     delayMs: item.runIn === undefined ? item.delayMs : undefined,
     runAt:
       item.runIn === undefined ? undefined : new Date(scene.world.now + item.runIn).toISOString(),
+    priority: item.priority,
+    retryLimit: item.retryLimit,
+    retryBackoffMs: item.retryBackoffMs,
+    ttlMs: item.ttlMs,
   }
   const headers = item.headers === undefined ? '' : `,"headers":${item.headers}`
   return `${JSON.stringify(fields).slice(0, -1)},"payload":${item.payload}${headers}}`
@@ -134,8 +157,12 @@ export function fatesOf({ world, prefix }: Scene, given: readonly Item[]): Fates
   return { fates, mustFit, mayFit }
 }
 
-/** Returns false if a queue was full, as expected. Otherwise applies the push to the model. */
+/** Returns false if a queue was full or refused a priority, as expected. Otherwise applies the push. */
 function pushedOrFull(scene: Scene, given: readonly Item[], answer: Answer): boolean {
+  if (isRefused(scene, given)) {
+    mustAnswer(answer, 400)
+    return false
+  }
   const { fates, mustFit, mayFit } = fatesOf(scene, given)
   if (!mayFit || (answer.status === 429 && !mustFit)) {
     mustAnswer(answer, 429, 'queue_full')
@@ -154,7 +181,8 @@ function fateOf(
   i: number,
 ): Fate {
   const queue = world.queues.get(name)
-  const partitionName = partitionFor((queue?.options ?? defaults).ordering, item.partition)
+  const { ordering } = queue?.options ?? defaults
+  const partitionName = partitionFor(ordering, item.partition, item.priority)
   const partition = queue?.partitions.get(partitionName)
   const window = queue?.options.dedupWindowSeconds ?? 3_600
   if (item.key !== undefined && window > 0) {
@@ -192,7 +220,8 @@ export function pushed(
     const { status, message_id: id } = answer[i] as Pushed
     must(status === fate.status, `item ${i} is ${status} instead of ${fate.status}`)
     const queue = world.queueOf(nameOf(scene, item.queue))
-    const partition = world.partitionOf(queue, partitionFor(queue.options.ordering, item.partition))
+    const name = partitionFor(queue.options.ordering, item.partition, item.priority)
+    const partition = world.partitionOf(queue, name)
     must(
       answer[i]?.partition === shown(partition),
       `item ${i} is in ${answer[i]?.partition} instead of ${shown(partition)}`,
@@ -230,6 +259,9 @@ export function messageOf(
     payload: item.payload,
     headers: item.headers ?? null,
     traceId: item.traceId ?? null,
+    retryLimit: item.retryLimit,
+    retryBackoffMs: item.retryBackoffMs,
+    ttlMs: item.ttlMs,
   }
 }
 
@@ -255,7 +287,7 @@ export async function push(scene: Scene, drawn: readonly Item[]): Promise<NonNul
   const body = `{${pushText(scene, given)}}`
   const answer = await scene.product.call('POST', '/push', body)
   if (!pushedOrFull(scene, given, answer)) {
-    return { did: `push ${body}: queue full`, effect: 'refused' }
+    return { did: `push ${body}: refused`, effect: 'refused' }
   }
   const statuses = (answer.body as Pushed[]).map(({ status }) => status)
   return { did: `push ${body}: ${statuses.join(' ')}`, effect: 'done' }

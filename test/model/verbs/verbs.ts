@@ -10,12 +10,16 @@ import { operating } from './operating.ts'
 import { ownTransactions } from './own-transactions.ts'
 import { passingTime } from './passing-time.ts'
 import { producing } from './producing.ts'
+import { reporting } from './reporting.ts'
+import { unique } from './unique.ts'
 
 export const verbs: readonly Verb[] = [
   ...producing,
+  ...unique,
   ...consuming,
   ...crossing,
   ...ending,
+  ...reporting,
   ...addressing,
   ...operating,
   ...letters,

@@ -78,6 +78,17 @@ const refused = [
   ['a delay as text', [{ ...good, delayMs: '1' }], 'invalid_request', 'messages[0].delayMs'],
   ['a delay out of range', [{ ...good, delayMs: 1e300 }], 'invalid_request', 'messages[0]'],
   ['a time that is none', [{ ...good, runAt: 'soon' }], 'invalid_request', 'messages[0]'],
+  ['a priority as text', [{ ...good, priority: '1' }], 'invalid_request', 'messages[0].priority'],
+  ['half a priority', [{ ...good, priority: 1.5 }], 'invalid_request', 'messages[0]'],
+  [
+    'no such priority',
+    [good, { ...good, priority: 10 }],
+    'invalid_request',
+    'messages[1].priority',
+  ],
+  ['no ttl', [{ ...good, ttlMs: 0 }], 'invalid_request', 'messages[0].ttlMs'],
+  ['half a limit', [{ ...good, retryLimit: 0.5 }], 'invalid_request', 'messages[0].retryLimit'],
+  ['a unique key', [{ ...good, unique: { key: 1 } }], 'invalid_request', 'messages[0].unique.key'],
   ['headers that are a list', [{ ...good, headers: [] }], 'invalid_headers', 'messages[0].headers'],
 ] as const
 
@@ -101,10 +112,13 @@ test('a refused call can be undone alone with a savepoint', async (t) => {
   t.equal((await rows('select from rouse.scheduled')).length, 1)
 })
 
-test('users find what enqueue_many takes in its comment', async (t) => {
+test('users find in a comment what each of their functions is for', async (t) => {
   const { rows } = await openStorage(t)
-  const [row] = await rows<{ text: string }>(
-    `select obj_description('rouse.enqueue_many(jsonb)'::regprocedure) as text`,
+  const found = await rows<{ call: string; text: string | null }>(
+    `select p.oid::regprocedure::text as call, obj_description(p.oid) as text from pg_proc p
+     where p.pronamespace = 'rouse'::regnamespace and has_function_privilege('rouse_producer', p.oid, 'execute')`,
   )
-  t.match(row?.text, /dedupeKey/)
+  t.equal(found.length, 7)
+  for (const { call, text } of found) t.ok(text !== null && text.length > 40, call)
+  t.match(found.find(({ call }) => call.includes('enqueue_many'))?.text, /dedupeKey.*ttlMs/s)
 })

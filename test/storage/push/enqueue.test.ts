@@ -42,10 +42,48 @@ const calls = [
     '[]',
   ],
   [
-    'every parameter in its place, untyped',
+    'the parameters of release 0.1.0 in their places, untyped',
     'select rouse.enqueue($1, $2, $3, $4, $5, $6, $7, $8)',
     ['q', object, 'p', '1 minute', null, 'k', '{"h":1}', 't'],
     object,
+  ],
+  [
+    'every parameter in its place, untyped',
+    'select rouse.enqueue($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)',
+    ['q', object, null, null, null, 'k', '{"h":1}', 't', 3, 1, '{5,6}', 900, null, 'k'],
+    object,
+  ],
+  [
+    'every parameter in its place, literals',
+    `select rouse.enqueue('q', '1', 'p', '1 minute', null, 'k', '{}', 't', 0, 1, '{5,6}', 900, null, null)`,
+    [],
+    '1',
+  ],
+  [
+    'every parameter in its place, typed',
+    `select rouse.enqueue('q'::text, '1'::jsonb, null::text, '1 minute'::interval, null::timestamptz, 'k'::text,
+       '{}'::jsonb, 't'::text, 9::smallint, 1::int, array[5, 6], 900::bigint, null::jsonb, null::text)`,
+    [],
+    '1',
+  ],
+  [
+    'options by name, literals',
+    `select rouse.enqueue('q', '1', dedupe_key => 'k', priority => 5, retry_limit => 0, retry_backoff_ms => array[1000],
+       ttl_ms => 60000, "unique" => null)`,
+    [],
+    '1',
+  ],
+  [
+    'options by name, untyped parameters',
+    'select rouse.enqueue($1, $2, priority => $3, retry_limit => $4, retry_backoff_ms => $5, ttl_ms => $6)',
+    ['q', '1', 5, 0, [1_000, 2_000], 60_000],
+    '1',
+  ],
+  [
+    'options by name, with a json',
+    `select rouse.enqueue('q', json_build_array(1), priority => 5, headers => '{"h": 1}')`,
+    [],
+    '[1]',
   ],
 ] as const
 
@@ -166,10 +204,26 @@ const refused = [
     'traceId',
     `'q', '1', trace_id => e'a\\u0007'`,
   ],
+  ['a priority beyond 9', 'invalid_request', 'priority', `'q', '1', priority => 10`],
+  ['a negative priority', 'invalid_request', 'priority', `'q', '1', priority => -1`],
+  ['both', 'invalid_request', 'priority', `'q', '1', partition => 'p', priority => 1`],
+  ['an ordered queue', 'invalid_request', 'priority', `'ordered', '1', priority => 1`],
+  ['a negative limit', 'invalid_request', 'retryLimit', `'q', '1', retry_limit => -1`],
+  ['no delay', 'invalid_request', 'retryBackoffMs', `'q', '1', retry_backoff_ms => '{}'`],
+  ['a null delay', 'invalid_request', 'retryBackoffMs', `'q', '1', retry_backoff_ms => '{null}'`],
+  ['no time to live', 'invalid_request', 'ttlMs', `'q', '1', ttl_ms => 0`],
+  [
+    'two keys',
+    'invalid_request',
+    'dedupeKey',
+    `'q', '1', dedupe_key => 'a', transaction_id => 'b'`,
+  ],
+  ['a unique key', 'invalid_request', 'unique.key', `'q', '1', "unique" => '{"key": 1}'`],
 ] as const
 
 test('an invalid enqueue is refused with its code and field', async (t) => {
-  const { rows } = await openStorage(t)
+  const { rows, set } = await openStorage(t)
+  await set('ordered', { ordering: 'partition' })
   for (const [what, code, field, call] of refused) {
     await t.test(what, async (t) => {
       const { detail, state } = await refusal(rows(`select rouse.enqueue(${call})`))
@@ -178,6 +232,37 @@ test('an invalid enqueue is refused with its code and field', async (t) => {
     })
   }
   t.same(await rows('select from rouse.scheduled'), [])
+})
+
+test('enqueued messages keep their options and their priority', async (t) => {
+  const { advanceClock, freezeClock, lease, pool, rows } = await openStorage(t)
+  await freezeClock(start)
+  await rows(`select rouse.enqueue('q', '"plain"')`)
+  await rows(
+    `select rouse.enqueue('q', '"own"', priority => 4, retry_limit => 0, retry_backoff_ms => array[5], ttl_ms => 60000)`,
+  )
+  await rows('select rouse.enqueue_many($1)', [
+    JSON.stringify([{ queue: 'q', payload: 'many', priority: 7, retryBackoffMs: 5, ttlMs: null }]),
+  ])
+  await advanceClock(1_000)
+  await promoteDue(pool)
+  t.same(
+    await rows(
+      `select m.payload, o.retry_limit, o.retry_backoff_ms::int[], o.expires_at
+       from rouse.message_options o join rouse.messages m using (partition_id, seq) order by m.payload`,
+    ),
+    [
+      { payload: '"many"', retry_limit: null, retry_backoff_ms: [5], expires_at: null },
+      {
+        payload: '"own"',
+        retry_limit: 0,
+        retry_backoff_ms: [5],
+        expires_at: new Date(start + 60_000),
+      },
+    ],
+  )
+  const came = [await lease('q'), await lease('q'), await lease('q')]
+  t.same(came.flatMap(payloads), ['many', 'own', 'plain'])
 })
 
 test('headers of 64 KiB and a trace id of 255 bytes are accepted', async (t) => {

@@ -3,16 +3,22 @@
 import {
   ack,
   ackIn,
+  configure,
+  deleteQueue,
   enqueue,
   enqueueMany,
   extend,
   type Lease,
+  messageById,
   promoteDue,
+  purge,
   push,
   reapExpired,
   release,
 } from '@rouse/storage'
+import type pg from 'pg'
 import { test } from 'tap'
+import { newId } from '../support/new-id.ts'
 import {
   item,
   message,
@@ -201,7 +207,7 @@ test('a group whose in-flight limit was reached is woken when ack_in commits', a
 
 // Rule 18.
 
-test('a producer may call enqueue, enqueue_many and ack_in, and access nothing else', async (t) => {
+test('a producer may call enqueue, enqueue_many, cancel and ack_in, and access nothing else', async (t) => {
   const { begin, lease, pool, rows, send, take } = await openStorage(t)
   await send('q', 'p', [1])
   const { leaseId } = await lease('q')
@@ -219,7 +225,8 @@ test('a producer may call enqueue, enqueue_many and ack_in, and access nothing e
      from pg_proc p where p.pronamespace = 'rouse'::regnamespace`,
   )
   const allowed = functions.filter((f) => f.allowed).map(({ call }) => call.replace(/\(.*/, ''))
-  t.same([...new Set(allowed)].toSorted(), ['rouse.ack_in', 'rouse.enqueue', 'rouse.enqueue_many'])
+  const expected = ['rouse.ack_in', 'rouse.cancel', 'rouse.enqueue', 'rouse.enqueue_many']
+  t.same([...new Set(allowed)].toSorted(), expected)
   const relations = await rows<{ name: string; allowed: boolean }>(
     `select c.relname as name, bool_or(has_table_privilege('rouse_producer', c.oid, p)) as allowed
      from pg_class c, unnest(array['select', 'insert', 'update', 'delete', 'truncate']) p
@@ -281,4 +288,77 @@ test('rows of SQL producers notify when they commit; those of the broker never d
   await listener.query('select 1')
   t.same(heard, ['0', String(start)])
   t.equal((await rows('select from rouse.scheduled')).length, 4)
+})
+
+test('cancel in a transaction takes effect with its commit, and holds up no one else', async (t) => {
+  const { advanceClock, begin, freezeClock, pool, rows, take } = await openStorage(t)
+  await freezeClock(start)
+  const ids = await rows<{ id: string }>(
+    `select rouse.enqueue('q', to_jsonb(n), partition => 'p', delay => '1 second') as id from generate_series(1, 3) n`,
+  )
+  const [kept, gone] = ids.map(({ id }) => id)
+  const [undone, done] = [await begin(), await begin()]
+  const cancelled = (client: pg.PoolClient, id: string | undefined) =>
+    client.query<{ cancel: boolean }>('select rouse.cancel($1)', [id])
+  t.same((await cancelled(undone, kept)).rows, [{ cancel: true }])
+  await done.query('set local role rouse_producer')
+  t.same((await cancelled(done, gone)).rows, [{ cancel: true }])
+  t.same(
+    (await cancelled(done, gone)).rows,
+    [{ cancel: false }],
+    'a second time it is not scheduled',
+  )
+  await advanceClock(1_000)
+  await promoteDue(pool)
+  t.same(
+    payloads(await take('q', { batch: 9, autoAck: true })),
+    [3],
+    'the others are not waited for',
+  )
+  t.match(await refusal(rows('select rouse.cancel($1)', [kept])), {
+    state: 'RS409',
+    detail: { code: 'not_scheduled' },
+  })
+  await undone.query('rollback')
+  await done.query('commit')
+  await promoteDue(pool)
+  t.same(payloads(await take('q', { batch: 9, autoAck: true })), [1])
+  t.match(await messageById(pool, gone as string), { cancelledAt: new Date(start) })
+})
+
+test('cancel refuses what is not scheduled, and names the route', async (t) => {
+  const { freezeClock, pool, rows } = await openStorage(t)
+  await freezeClock(start)
+  const pushed = await push(pool, [
+    message('q', 'p', 1, { id: newId() }),
+    message('q', 'p', 2, { id: newId(), delayMs: 1_000, transactionId: 'k' }),
+    message('q', 'p', 3, { id: newId(), delayMs: 1_000 }),
+  ])
+  const [logged, keyed, plain] = pushed.items.map(({ messageId }) => messageId)
+  for (const id of [logged, keyed]) {
+    await t.rejects(rows('select rouse.cancel($1)', [id]), {
+      code: 'RS409',
+      message: new RegExp(`DELETE /api/v1/messages/${id}`),
+    })
+  }
+  t.same(await rows('select rouse.cancel($1)', [plain]), [{ cancel: true }])
+  t.same(await rows('select rouse.cancel($1)', [newId()]), [{ cancel: false }])
+  t.same(await rows('select rouse.cancel(gen_random_uuid())'), [{ cancel: false }])
+})
+
+test('a purge and a deletion do not wait for an open cancel', async (t) => {
+  const { begin, pool, rows } = await openStorage(t)
+  for (const remove of [purge, deleteQueue]) {
+    await rows(`select rouse.enqueue('q', '1', delay => '1 hour')`)
+    const [row] = await rows<{ id: string }>(
+      `select rouse.enqueue('q', '2', delay => '1 hour') as id`,
+    )
+    await configure(pool, { queue: 'q', options: {} })
+    const client = await begin()
+    await client.query('select rouse.cancel($1)', [row?.id])
+    await remove(pool, 'q')
+    t.equal((await rows('select from rouse.scheduled')).length, 1)
+    await client.query('commit')
+    t.same(await rows('select from rouse.scheduled'), [])
+  }
 })

@@ -100,6 +100,7 @@ test('configure returns the option in force, for every option', async (t) => {
     rate: { limit: 5, perMs: 1_000 },
     partitionRate: { limit: 6, perMs: 7 },
     dedupWindowSeconds: 22,
+    history: 'all',
     encryptionEnabled: true,
   }
   t.same(await change('q', options), options)

@@ -343,7 +343,7 @@ test('no user can name the lane of the independent messages', async (t) => {
   const { pool, rows } = await openIndependent(t, 1)
   const invalid = { state: 'RS400', detail: { code: 'invalid_name', field: 'partition' } }
   t.match(await refusal(enqueue(pool, { queue: 'q', payload: '1', partition: reserved })), invalid)
-  t.match(await refusal(push(pool, [message('q', '\u001f1', 1)])), invalid)
+  t.match(await refusal(push(pool, [message('q', '\u001fa', 1)])), invalid)
   t.equal((await rows('select from rouse.partitions')).length, 1)
 })
 

@@ -83,9 +83,18 @@ test('an older node does not replace the functions of a newer one, and works wit
 test('callers of the only enqueue of an earlier release work after an upgrade', async (t) => {
   const { pool, url } = await testDatabase(t, { instrumented: false })
   const role = `rouse_shop_${randomUUID().slice(0, 8)}`
+  // As before the migration that added parameters; that release had enqueue_v1 under the name enqueue.
   await pool.query(`
-    drop function rouse.enqueue(text, text, text, interval, timestamptz, text, json, text);
-    drop function rouse.enqueue(text, jsonb, text, interval, timestamptz, text, jsonb, text);
+    do $$
+    declare f regprocedure;
+    begin
+      for f in select p.oid from pg_proc p where p.pronamespace = 'rouse'::regnamespace and p.proname = 'enqueue' loop
+        execute 'drop function ' || f;
+      end loop;
+    end $$;
+    drop function rouse.enqueue_v1(text, text, text, interval, timestamptz, text, json, text);
+    drop function rouse.enqueue_v1(text, jsonb, text, interval, timestamptz, text, jsonb, text);
+    alter function rouse.enqueue_v1(text, json, text, interval, timestamptz, text, json, text) rename to enqueue;
     create view sending as select rouse.enqueue('q', '"view"'::json);
     create function send() returns uuid language sql begin atomic select rouse.enqueue('q', '"function"'); end;
     create role ${role};
@@ -93,7 +102,9 @@ test('callers of the only enqueue of an earlier release work after an upgrade', 
     grant execute on function rouse.enqueue(text, json, text, interval, timestamptz, text, json, text) to ${role};
   `)
   t.teardown(() => pool.query(`drop owned by ${role}; drop role ${role}`))
-  await migrate({ url, directory: await nextRelease(t) })
+  const directory = await nextRelease(t)
+  await pool.query(readFileSync(join(directory, '0025_enqueue_options.sql'), 'utf8'))
+  await migrate({ url, directory })
   t.equal(await dumpSchema(pool), snapshot)
   await pool.query(`select * from sending; select send()`)
   await pool.query(`

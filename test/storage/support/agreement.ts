@@ -83,7 +83,10 @@ export async function compareTwins(
 async function takeGeneralForm({ rows }: Storage, name: string): Promise<void> {
   const [found] = await rows<{ parameters: string; result: string; passed: string }>(
     `select pg_get_function_arguments(f.oid) as parameters, pg_get_function_result(f.oid) as result,
-       array_to_string(g.proargnames[1:g.pronargs], ', ') as passed
+       array_to_string(array(
+         select case when a.name = any (f.proargnames) then a.name else 'null' end
+         from unnest(g.proargnames[1:g.pronargs]) with ordinality a(name, n)
+         order by a.n), ', ') as passed
      from pg_proc f join pg_proc g on g.oid = $2::regproc where f.oid = $1::regproc`,
     [`rouse.${name}`, `rouse.${name}_general`],
   )
@@ -103,7 +106,7 @@ async function pushGenerally({ rows }: Storage): Promise<void> {
      from pg_proc f where f.oid = 'rouse.push_v2'::regproc`,
   )
   const passed =
-    'p_targets, p_ids, p_payloads, p_transaction_ids, p_trace_ids, p_headers, p_delays_ms, p_due_at'
+    'p_targets, p_ids, p_payloads, p_transaction_ids, p_trace_ids, p_headers, p_delays_ms, p_due_at, p_options'
   await rows(
     `create or replace function rouse.push_v2(${found?.parameters}) returns ${found?.result} language plpgsql as $$
      declare

@@ -26,6 +26,7 @@ export interface TakeOptions extends Omit<Partial<PopRequest>, 'source' | 'deman
   readonly partitions?: number
   readonly leaseMs?: number
   readonly autoAck?: boolean
+  readonly leasePerMessage?: boolean
   readonly on?: Executor
 }
 
@@ -63,8 +64,17 @@ export async function openStorage(t: Test, poolMax = 12): Promise<Storage> {
   const database = await testDatabase(t, { poolMax })
   const { pool } = database
   async function take(queue: string, options: TakeOptions = {}): Promise<PopResult> {
-    const { partition, on = pool, batch, partitions, leaseMs, autoAck, ...rest } = options
-    const demands = [demand({ batch, partitions, leaseMs, autoAck })]
+    const {
+      partition,
+      on = pool,
+      batch,
+      partitions,
+      leaseMs,
+      autoAck,
+      leasePerMessage,
+      ...rest
+    } = options
+    const demands = [demand({ batch, partitions, leaseMs, autoAck, leasePerMessage })]
     return pop(on, { source: { queue, partition }, group: 'g', demands, ...rest })
   }
   async function rows<Row extends object>(sql: string, values: readonly unknown[] = []) {
@@ -121,10 +131,11 @@ export function demand(options: {
   partitions?: number | undefined
   leaseMs?: number | undefined
   autoAck?: boolean | undefined
+  leasePerMessage?: boolean | undefined
   holder?: string
 }): PopDemand {
-  const { batch = 1, partitions = 1, holder = 'test', leaseMs, autoAck } = options
-  return { batch, partitions, holder, leaseMs, autoAck }
+  const { batch = 1, partitions = 1, holder = 'test', leaseMs, autoAck, leasePerMessage } = options
+  return { batch, partitions, holder, leaseMs, autoAck, leasePerMessage }
 }
 
 export function message(

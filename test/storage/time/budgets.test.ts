@@ -1,6 +1,7 @@
 // Steps of background jobs do not wait for locks: they skip locked queues, partitions and rows. The work of
 // each step is limited.
 import { randomUUID } from 'node:crypto'
+import { isCompletionGroup } from '@rouse/protocol'
 import {
   ack,
   ackIn,
@@ -200,7 +201,8 @@ test('a step of reaping ends after a bounded number of messages, and reports tha
   await take('wide', { batch: 1_000, partitions: 20, leaseMs: 1_000 })
   await advanceClock(2_000)
   const first = await reapStep(pool, 100)
-  t.equal(first.woken.length, 2, 'two leases of 50 messages')
+  const lanes = first.woken.filter(({ group }) => !isCompletionGroup(group ?? ''))
+  t.equal(lanes.length, 2, 'two leases of 50 messages')
   t.equal(first.isMore, true)
   while ((await reapStep(pool, 100)).isMore);
   t.same(await rows('select from rouse.leases'), [])

@@ -5,6 +5,7 @@ import { ghostsOf } from './ghosts.ts'
 import { lost } from './lost.ts'
 import { nothingDelivered } from './nothing-delivered.ts'
 import { unexpected } from './unexpected.ts'
+import { unique } from './unique.ts'
 
 test('lost: a message that was pushed, delivered and completed is not lost', async (t) => {
   const story = new Story().push('a', { at: 0 })
@@ -175,5 +176,26 @@ test('nothing delivered: a run without deliveries fails', async (t) => {
   story.pop('a', { at: 10 })
   t.match(nothingDelivered(story.history()).violations, [
     { what: 'no message of other was delivered' },
+  ])
+})
+
+test('unique: messages that have a key one after the other, or another key, are right', async (t) => {
+  const story = new Story().queue({ hasUniqueKeys: true }).push('a@k', { at: 0 })
+  story.push('b@k', { at: 5, status: 'duplicate', id: 'id a@k' })
+  story.push('c@l', { at: 6 })
+  story.ack(story.pop('a@k', { at: 10 }), { at: 20 })
+  story.push('d@k', { at: 21 })
+  story.ack(story.pop(['c@l', 'd@k'], { at: 30 }), { at: 40 })
+  t.same(unique(story.history()).violations, [])
+  t.equal(lost(story.history()).count, 0, 'a duplicate is not lost')
+})
+
+test('unique: two messages with one key at the same time, and a duplicate of nothing, are wrong', async (t) => {
+  const story = new Story().queue({ hasUniqueKeys: true }).push(['a@k', 'b@k'], { at: 0 })
+  story.ack(story.pop(['a@k', 'b@k'], { at: 10 }), { at: 20 })
+  story.push('c@k', { at: 30, status: 'duplicate', id: 'nowhere' })
+  t.match(unique(story.history()).violations, [
+    { what: 'a@k and b@k had the unique key ["jobs","k"] at the same time' },
+    { what: 'c@k is a duplicate of a message that was never stored' },
   ])
 })

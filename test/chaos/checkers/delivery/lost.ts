@@ -7,7 +7,7 @@
 import type { History } from '../../history/history.ts'
 import type { Delivery, Message } from '../../history/history-views.ts'
 import type { QueueRecord } from '../../history/records.ts'
-import { deliveriesByGroup, mayBeRedriven, moves } from '../certainty.ts'
+import { deliveriesByGroup, isStored, mayBeRedriven, moves } from '../certainty.ts'
 import { deadLetters } from '../dead-letter-index.ts'
 import { Findings } from '../findings.ts'
 import { Eviction } from './eviction.ts'
@@ -24,7 +24,7 @@ export function lost(history: History): Findings {
   for (const message of history.messages()) {
     const queue = history.queues.get(message.queue)
     if (queue === undefined) continue
-    const stored = message.pushes.some(({ outcome }) => outcome === 'ok')
+    const stored = isStored(message)
     if (!stored && message.deliveries.length === 0) continue
     const groups = deliveriesByGroup(message)
     for (const group of new Set([
@@ -34,7 +34,7 @@ export function lost(history: History): Findings {
     ])) {
       // A message that is still in the queue is late, not lost: left-over.ts reports it.
       if (undrained.has(JSON.stringify([message.queue, group]))) continue
-      if (letters.has(message, group)) continue
+      if (letters.has(message, group) || mayBeCancelled(history, message)) continue
       const problem = lossOf(history, message, { queue, group, stored, eviction })
       if (problem !== undefined) findings.add(`${nameOf(message)} was ${problem}`, message)
     }
@@ -67,6 +67,11 @@ function lossOf(history: History, message: Message, checked: Checked): string | 
   if (queue.retentionMs !== undefined || mayHaveEnded(history, deliveries, queue)) return undefined
   if (areGhosts(history, message, deliveries)) return undefined
   return `delivered to ${group}, not acknowledged, and never delivered again`
+}
+
+/** Whether a copy of the message was cancelled, or may have been. */
+function mayBeCancelled({ cancels }: History, { pushes }: Message): boolean {
+  return pushes.some(({ id }) => cancels.has(id))
 }
 
 function newGroups(history: History, { queue }: QueueRecord): Iterable<string> {

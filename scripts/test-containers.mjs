@@ -1,8 +1,9 @@
 // `npm run test:containers`: the suites that use PostgreSQL, on a container of the official image instead of
 // the embedded server.
-import { storageSuites } from './postgres-suites.mjs'
-import { reportRuns, runTap } from './run-tap.mjs'
+
 import { setup } from './setup.mjs'
+import { storageSuites } from './test/postgres-suites.mjs'
+import { reportRuns, runTap } from './test/run-tap.mjs'
 
 await setup()
 const { containerSource } = await import('../packages/testkit/dist/index.js')

@@ -1,8 +1,9 @@
 // `npm run test:versions [-- majors]`: the suites that depend on the PostgreSQL version, on each supported
 // version or on the given ones. The last line is `N passed, M failed`, over all of them.
-import { runOnPostgres, versionSuites } from './postgres-suites.mjs'
-import { reportRuns } from './run-tap.mjs'
+
 import { setup } from './setup.mjs'
+import { runOnPostgres, versionSuites } from './test/postgres-suites.mjs'
+import { reportRuns } from './test/run-tap.mjs'
 
 await setup()
 const { postgresMajors } = await import('../packages/testkit/dist/index.js')

@@ -1,17 +1,18 @@
 // `npm test [-- --quick | files and folders]`: set-up, checks, then every suite in one tap run against one
 // shared PostgreSQL of the newest version, and the version-dependent suites on the oldest. The last line is
 // `N passed, M failed`, over both.
-import { oldestSuites, runOnPostgres } from './postgres-suites.mjs'
+
 import { run } from './run.mjs'
-import { reportRuns, runTap } from './run-tap.mjs'
 import { setup } from './setup.mjs'
+import { oldestSuites, runOnPostgres } from './test/postgres-suites.mjs'
+import { reportRuns, runTap } from './test/run-tap.mjs'
 import {
   allTestFiles,
   checkLists,
   namedTestFiles,
   quickTestFiles,
   TestFilesError,
-} from './test-files.mjs'
+} from './test/test-files.mjs'
 
 try {
   checkLists()

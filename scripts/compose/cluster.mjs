@@ -1,7 +1,12 @@
 // The compose cluster under test: builds, starts, disturbs and removes it, under a unique project name.
 import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { root } from '../run.mjs'
 import { extraCertificates } from './certificates.mjs'
 import { findCompose, runCommand } from './command.mjs'
+import { useToken } from './http.mjs'
 
 const services = ['balancer', 'node1', 'node2', 'node3', 'postgres']
 const buildMsMax = 900_000
@@ -14,7 +19,9 @@ export class ComposeCluster {
   #interrupted = new AbortController()
   #containers = new Map()
   #urls = new Map()
+  #folder = mkdtempSync(join(tmpdir(), 'rouse-compose-'))
   #env = {
+    ROUSE_ADMIN_KEY_PATH: join(this.#folder, 'admin-key'),
     // This image is kept between runs with its layers, so that the next build is short.
     NODE_IMAGE: 'rouse:compose-test',
     // The host's network reaches everything that this machine reaches.
@@ -38,6 +45,16 @@ export class ComposeCluster {
     this.#compose = compose
   }
 
+  /** The secret file of the first API key. */
+  async #writeKey() {
+    const key = await runCommand([join(root, 'node_modules/.bin/rouse'), 'keys', 'generate'], {
+      msMax: commandMsMax,
+      signal: this.#interrupted.signal,
+    })
+    writeFileSync(this.#env.ROUSE_ADMIN_KEY_PATH, key, { mode: 0o644 })
+    useToken(key.trim())
+  }
+
   get command() {
     return this.#compose.join(' ')
   }
@@ -47,6 +64,7 @@ export class ComposeCluster {
   }
 
   async up() {
+    await this.#writeKey()
     await this.#run(['up', '--detach', '--no-build'])
     for (const service of services) {
       this.#containers.set(service, await this.#run(['ps', '-q', service]))
@@ -96,6 +114,7 @@ export class ComposeCluster {
   async down() {
     this.#interrupted = new AbortController()
     await this.#run(['down', '--volumes', '--remove-orphans'])
+    rmSync(this.#folder, { recursive: true, force: true })
     const mine = ['--quiet', '--filter', `label=com.docker.compose.project=${this.#project}`]
     const left = await Promise.all([
       this.#docker(['ps', '--all', ...mine]),

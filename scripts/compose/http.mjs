@@ -5,6 +5,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 const requestMsMax = 60_000
 const pollMs = 50
 const agent = new Agent({ keepAlive: true })
+/** The API key of all requests, once it is set. */
+let token
+
+export function useToken(key) {
+  token = key
+}
 
 /** The connection closed before any byte of the response (`isUnanswered`), or in the middle of it. */
 export class ConnectionClosed extends Error {
@@ -26,7 +32,7 @@ const closings = ['ECONNRESET', 'EPIPE']
 export function ask(url, { body, signal, hangsUp = false } = {}) {
   return new Promise((resolve, reject) => {
     const method = body === undefined ? 'GET' : 'POST'
-    const headers = { 'content-type': 'application/json' }
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
     const options = { method, headers, signal, timeout: requestMsMax }
     const sent = request(url, { ...options, agent: hangsUp ? false : agent })
     let hasBytes = () => false

@@ -11,12 +11,13 @@ export async function cliReference() {
 ## Every verb
 
 ${optionTable(program)}
-On a terminal \`rouse\` prints a table, in a pipe one JSON document. Exit codes: 0 success, 1 wrong usage, 2 server
-error or unreachable, 4 no messages, 5 a check failed.
+On a terminal \`rouse\` prints a table, in a pipe one JSON document. Verbs that have \`--yes\` ask first, and name the
+server; where there is no terminal to ask on, they need it. Exit codes: 0 success, 1 wrong usage or a question was not
+answered with yes, 2 server error or unreachable, 4 no messages, 5 a check failed.
 `
-  return [head, general, ...program.commands.map((command) => section(command, 'rouse', 2))].join(
-    '',
-  )
+  const verbs = program.createHelp().visibleCommands(program)
+  const own = verbs.filter((command) => command.name() !== 'help')
+  return [head, general, ...own.map((command) => section(command, 'rouse', 2))].join('')
 }
 
 function section(command, parent, depth) {
@@ -55,8 +56,12 @@ function argumentTable(command) {
 function optionTable(command) {
   const options = command.options.filter(({ hidden }) => !hidden)
   if (options.length === 0) return ''
-  const rows = options.map((one) => `| \`${one.flags}\` | ${cell(one.description)} |`)
+  const rows = options.map((one) => `| \`${one.flags}\` | ${cell(meaningOf(one))} |`)
   return `\n| option | meaning |\n|---|---|\n${rows.join('\n')}\n`
+}
+
+function meaningOf({ description, argChoices }) {
+  return argChoices === undefined ? description : `${description}: ${argChoices.join(', ')}`
 }
 
 /** The example that every verb has below its help. */

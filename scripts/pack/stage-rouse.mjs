@@ -22,7 +22,7 @@ const parts = [
 export function stageRouse(stage) {
   const manifests = new Map(parts.map((part) => [part, readJson(join(part, 'package.json'))]))
   const texts = [...manifests].flatMap(([part]) => stagePart(stage, part, manifests))
-  for (const file of ['LICENSE', 'CHANGELOG.md', 'migrations']) {
+  for (const file of ['LICENSE', 'CHANGELOG.md', 'migrations', 'apps/dashboard/dist']) {
     cpSync(join(root, file), join(stage, file), { recursive: true })
   }
   cpSync(join(root, 'apps', 'cli', 'README.md'), join(stage, 'README.md'))

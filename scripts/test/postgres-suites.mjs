@@ -1,7 +1,7 @@
 // The suites that depend on the PostgreSQL version, and a run of suites on one version.
 import { readdirSync } from 'node:fs'
 import { join, sep } from 'node:path'
-import { root } from './run.mjs'
+import { root } from '../run.mjs'
 import { runTap } from './run-tap.mjs'
 
 /** The suites of the SQL functions. */
@@ -30,6 +30,7 @@ export function oldestSuites() {
     'time/budgets',
     'time/promote',
     'time/retention',
+    'unique/unique',
   ]
   return names.map((name) => `test/storage/${name}.test.ts`)
 }
@@ -65,7 +66,7 @@ export function versionSuites() {
  */
 export async function runOnPostgres(major, files) {
   const { postgresMissing, startDiscardedPostgres } = await import(
-    '../packages/testkit/dist/index.js'
+    '../../packages/testkit/dist/index.js'
   )
   const missing = postgresMissing(major)
   if (missing) {

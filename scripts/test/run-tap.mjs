@@ -10,7 +10,7 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { root, toolEnvironment } from './run.mjs'
+import { root, toolEnvironment } from '../run.mjs'
 import { failureText, readTap } from './tap-report.mjs'
 import { inStartOrder, isUntimed } from './test-files.mjs'
 
@@ -20,7 +20,9 @@ const fileTimeoutSeconds = 480
 const runAgainMax = 5
 
 /** How many tests passed and failed, and the names of the unsteady files. */
-export async function runTap(files, environment = {}) {
+export async function runTap(files, settings = {}) {
+  const { bundleNode } = await import('./bundle-node.mjs') // needs a package, so it is loaded after the set-up
+  const environment = { ROUSE_TEST_NODE: await bundleNode(), ...settings }
   const timed = inStartOrder(files.filter((file) => !isUntimed(file)))
   const first = (
     await Promise.all([

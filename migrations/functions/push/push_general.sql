@@ -4,9 +4,9 @@
 -- distance of a message from the first one that the call adds to its partition: its seq is the partition's
 -- head plus its offset.
 -- Parameters and result: as push.
--- Locks: queues with a size limit by id (with unique keys: first as share_keys, and if messages may be replaced,
---   as lock_queues), partitions by id, what lock_keys locks, then those of their lanes that are not ready, by (partition, group), together with all
---   lanes of messages that may be replaced.
+-- Locks: in this order, if messages have unique keys, those of share_keys; if messages may be replaced, those of
+--   lock_queues; queues with a size limit, by id; partitions, by id; those of lock_keys; by (partition, group),
+--   the lanes that are not ready and all lanes of messages that may be replaced.
 create or replace function rouse.push_general(
   p_queues text[], p_partitions text[], p_targets integer[], p_ids uuid[], p_payloads text[],
   p_transaction_ids text[], p_trace_ids text[], p_headers text[], p_delays_ms bigint[], p_due_at timestamptz[],

@@ -119,10 +119,10 @@ const expected: Readonly<Record<string, (value: unknown) => boolean>> = {
 
 /** Checks the fields, because the address may belong to another version, a proxy or another server. */
 function readStats(answer: unknown): NodeStats {
-  if (!isRecord(answer)) throw new Error('its response is not that of a node')
+  if (!isRecord(answer)) throw new Error('it did not respond like a Rouse node')
   const odd = Object.entries(expected).filter(([name, fits]) => !fits(answer[name]))
   if (odd.length === 0) return answer
-  throw new Error(`its response is not that of a node: ${odd.map(([name]) => name).join(', ')}`)
+  throw new Error(`it did not respond like a Rouse node: ${odd.map(([name]) => name).join(', ')}`)
 }
 
 function isListOfGroups(value: unknown): boolean {

@@ -3,7 +3,7 @@ const chosenForMs = 60_000
 /** A queue stays while it is among this many times the limit: names must not change all the time. */
 const staysWithin = 2
 
-/** A limited number of queues: at first those that are used first, later the busiest. */
+/** At most `max` queues: until the first choice the ones that were used first, after it the busiest ones. */
 export class BusiestQueues {
   readonly #max: number
   readonly #onLeft: (queue: string) => void

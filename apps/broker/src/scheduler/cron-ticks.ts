@@ -62,7 +62,7 @@ function nextAtOffset(cron: string, utcOffset: number, after: Date): Date | unde
   return new Cron(cron, { utcOffset, mode: '5-or-6-parts' }).nextRun(after) ?? undefined
 }
 
-/** The numbers of minutes by which clocks go back. */
+/** By how many minutes clocks are set back at the end of daylight saving time. */
 const stepsBack = [30, 60, 120]
 
 /** Whether the clock shows this time for the second time, because it was set back in between. */

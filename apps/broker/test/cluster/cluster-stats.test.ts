@@ -41,24 +41,24 @@ test('counters of all nodes are added up', async (t) => {
 test('a peer with an unexpected response is listed as unreachable, and the others are still reported', async (t) => {
   const good = figuresOf('b')
   const odd: readonly [string, unknown][] = [
-    ['its response is not that of a node', null],
-    ['its response is not that of a node', []],
-    ['its response is not that of a node', 'fine'],
+    ['it did not respond like a Rouse node', null],
+    ['it did not respond like a Rouse node', []],
+    ['it did not respond like a Rouse node', 'fine'],
     [
-      'its response is not that of a node: node, local_sidecars, requests, wakes, queries_per_second, mode, peers, waiting, group_backoff',
+      'it did not respond like a Rouse node: node, local_sidecars, requests, wakes, queries_per_second, mode, peers, waiting, group_backoff',
       {},
     ],
-    ['its response is not that of a node: node', { ...good, node: 7 }],
-    ['its response is not that of a node: requests', { ...good, requests: '10' }],
-    ['its response is not that of a node: wakes', { ...good, wakes: [1] }],
+    ['it did not respond like a Rouse node: node', { ...good, node: 7 }],
+    ['it did not respond like a Rouse node: requests', { ...good, requests: '10' }],
+    ['it did not respond like a Rouse node: wakes', { ...good, wakes: [1] }],
     [
-      'its response is not that of a node: queries_per_second',
+      'it did not respond like a Rouse node: queries_per_second',
       { ...good, queries_per_second: null },
     ],
-    ['its response is not that of a node: waiting', { ...good, waiting: { total: null } }],
-    ['its response is not that of a node: group_backoff', { ...good, group_backoff: {} }],
+    ['it did not respond like a Rouse node: waiting', { ...good, waiting: { total: null } }],
+    ['it did not respond like a Rouse node: group_backoff', { ...good, group_backoff: {} }],
     [
-      'its response is not that of a node: group_backoff',
+      'it did not respond like a Rouse node: group_backoff',
       { ...good, group_backoff: { groups: [{}] } },
     ],
   ]

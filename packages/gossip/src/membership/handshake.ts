@@ -93,8 +93,8 @@ export class Handshake {
     return this.#mayReply(now) ? this.#reply(hello, undefined, from, now) : 'limit'
   }
 
-  /** A member sends a hello if it does not have us as a member, or to try another address of ours. If a
-   * member that has dropped us replies to our hello, it waits for its token, and we answer once. */
+  /** A member sends a hello if it does not have us as a member, or to try another address of ours. A
+   * member that had dropped us and replies to our hello needs its token back, so it gets one answer. */
   receiveFromMember(hello: Hello, { member, proof, from, now }: MemberHello): void {
     const isWaitedFor = !hello.isReply || proof?.isGreeting === true
     if (isWaitedFor && this.#mayReply(now)) this.#reply(hello, member, from, now)

@@ -150,7 +150,7 @@ export class EndWaits {
 
   async #lookAll(): Promise<void> {
     while (this.#granted.size > 0) {
-      // The primary grants all queues that are polled at once: one turn later they are all here.
+      // The primary sends the grants of all polled queues together. One turn later all of them have arrived.
       await nextTurn()
       const grants = [...this.#granted]
       this.#granted.clear()

@@ -174,5 +174,5 @@ async function allTraces(
 function readTraces(answer: unknown): NodeTraces {
   const { records, pauses } = (answer ?? {}) as Partial<NodeTraces>
   if (Array.isArray(records) && Array.isArray(pauses)) return { records, pauses }
-  throw new Error('its response is not that of a node')
+  throw new Error('it did not respond like a Rouse node')
 }

@@ -42,6 +42,57 @@ export const operatorBugs: readonly Bug[] = [
     seconds: 20,
   },
   {
+    name: 'lose-moved-letters',
+    does: 'deadLetterTo sometimes neither moves a given-up message nor stores it as a dead letter',
+    replaces: [
+      {
+        file: `${functions}/ack/give_up.sql`,
+        find: 'and m.seq = any (v_moved)\n    order by m.seq;',
+        put: 'and m.seq = any (v_moved) and m.seq % 3 <> 0\n    order by m.seq;',
+      },
+    ],
+    caughtBy: ['wrong dead letters', 'lost'],
+    workloads: ['letters'],
+    faults: [],
+    seconds: 15,
+  },
+  {
+    name: 'double-moved-letters',
+    does: 'deadLetterTo sometimes moves a given-up message twice',
+    replaces: [
+      {
+        file: `${functions}/ack/give_up.sql`,
+        find: 'and m.seq = any (v_moved)\n    order by m.seq;',
+        put: `and m.seq = any (v_moved)
+      union all
+      select p_queue.dead_letter_to, v_target, p_now, rouse.uuid_v7(), m.trace_id, m.payload,
+        rouse.with_header(m.headers, 'rouse-dead-letter',
+          json_build_object('queue', p_queue.name, 'consumerGroup', 'default', 'attempts', p_lease.attempt)),
+        'broker', p_now
+      from rouse.messages m where m.partition_id = p_lease.partition_id and m.seq = any (v_moved) and m.seq % 3 = 0;`,
+      },
+    ],
+    caughtBy: ['letters lost or doubled'],
+    workloads: ['letters'],
+    faults: [],
+    seconds: 15,
+  },
+  {
+    name: 'lowest-priority-first',
+    does: 'a pop takes the lowest of the priorities above 0 first',
+    replaces: [
+      {
+        file: `${functions}/pop/pop_general.sql`,
+        find: 'where (i >= v_level_end) is not true order by i);',
+        put: 'where (i >= v_level_end) is not true order by i desc);',
+      },
+    ],
+    caughtBy: ['delivered before a higher priority'],
+    workloads: ['priority'],
+    faults: [],
+    seconds: 10,
+  },
+  {
     name: 'remove-the-unconsumed',
     does: 'a message that is old enough is removed even if a group has not completed it',
     replaces: [

@@ -11,6 +11,7 @@ import { dedup } from './delivery/dedup.ts'
 import { duplicates } from './delivery/duplicates.ts'
 import { ghostsOf } from './delivery/ghosts.ts'
 import { lost } from './delivery/lost.ts'
+import { movedLetters } from './delivery/moved-letters.ts'
 import { nothingDelivered } from './delivery/nothing-delivered.ts'
 import { unexpected } from './delivery/unexpected.ts'
 import { unique } from './delivery/unique.ts'
@@ -20,6 +21,7 @@ import { laneLeases } from './leases/lane-leases.ts'
 import { overlappingLeases } from './leases/overlapping-leases.ts'
 import { staleAcks } from './leases/stale-acks.ts'
 import { order } from './order/order.ts'
+import { priority } from './order/priority.ts'
 import { pushOrder } from './order/push-order.ts'
 import { delays } from './timing/delays.ts'
 import { hostileNeighbours } from './timing/hostile-neighbours.ts'
@@ -41,6 +43,8 @@ const rules = {
   'early deliveries': delays,
   'cancelled and delivered': cancelledAndDelivered,
   'wrong dead letters': deadLetters,
+  'letters lost or doubled': movedLetters,
+  'delivered before a higher priority': priority,
   'unbalanced sums': conservation,
   'torn transactions': transactions,
   'left over': leftOver,

@@ -11,6 +11,7 @@ export interface RawItem {
   readonly transactionId?: string
   readonly delayMs?: number
   readonly unique?: { readonly key: string }
+  readonly priority?: number
 }
 
 export type RawMessage = Message<Payload> & {

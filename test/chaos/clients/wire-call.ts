@@ -53,7 +53,9 @@ interface Operation extends AckText {
   readonly items?: readonly PushText[]
 }
 
-interface MessageText extends Omit<PoppedMessage, 'seq' | 'value' | 'amount'> {
+interface MessageText extends Omit<PoppedMessage, 'seq' | 'value' | 'amount' | 'partition'> {
+  /** Null for a message without a partition. */
+  readonly partition: string | null
   readonly seq: number
   readonly data: Payload
 }
@@ -240,7 +242,7 @@ function withMessages(pop: Unfinished<PopRecord>, json: unknown): Unfinished<Pop
         leaseId,
       }) => ({
         queue,
-        partition,
+        partition: partition ?? 'Default',
         partitionId,
         value: valueOf(data),
         id,

@@ -176,7 +176,7 @@ export interface QueueRecord {
   readonly queue: string
   readonly workload: string
   /** The order rules apply to queues with ordering `partition`. These also have `onFailure=hold`. */
-  readonly ordering: 'partition' | 'none'
+  readonly ordering: 'partition' | 'keyed' | 'none'
   /** The groups that get every message; they subscribed before the first push. */
   readonly groups: readonly string[]
   /** The configured number of retries before a message becomes a dead letter. */
@@ -197,6 +197,10 @@ export interface QueueRecord {
   readonly retentionMs?: number
   /** The value of a message ends with its unique key. */
   readonly hasUniqueKeys?: true
+  /** The value of a message ends with its priority. */
+  readonly hasPriorities?: true
+  /** The queue whose given-up messages are moved into this one; nothing else is stored in it. */
+  readonly lettersOf?: string
   /** Other sources through which the queue is popped: `namespace n`, `task t`. */
   readonly sources?: readonly string[]
 }

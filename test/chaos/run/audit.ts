@@ -48,6 +48,14 @@ export async function audit(pool: pg.Pool): Promise<AuditRecord> {
      join rouse.groups g on g.id = d.group_id
      order by d.id`,
   )
+  const moved = await pool.query<AuditRecord['deadLetters'][number]>(
+    `select h.letter ->> 'queue' as queue, m.payload::json ->> 'v' as value, (h.letter ->> 'attempts')::integer as attempts,
+       case h.letter ->> 'consumerGroup' when 'default' then '__QUEUE_MODE__' else h.letter ->> 'consumerGroup' end as "group"
+     from rouse.messages m
+     cross join lateral (select m.headers::json -> 'rouse-dead-letter' as letter) h
+     where m.headers like '%rouse-dead-letter%'
+     order by m.partition_id, m.seq`,
+  )
   const without = await pool.query<{ value: string }>(
     `select q.name || ': ' || (m.payload::json ->> 'v') as value
      from rouse.queues q
@@ -63,7 +71,7 @@ export async function audit(pool: pg.Pool): Promise<AuditRecord> {
     undrained: groups,
     leases,
     scheduled,
-    deadLetters: dead.rows,
+    deadLetters: [...dead.rows, ...moved.rows],
     contradictions: await inconsistencies(pool),
     withoutResult: without.rows.map(({ value }) => value),
   }

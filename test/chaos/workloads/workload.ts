@@ -10,11 +10,12 @@ export interface Workload {
 }
 
 /** A queue of a workload, with what the checkers need to know about it. */
-export interface WorkloadQueue extends Pick<QueueRecord, 'queue' | 'stage' | 'hasUniqueKeys'> {
+export interface WorkloadQueue
+  extends Pick<QueueRecord, 'queue' | 'stage' | 'hasUniqueKeys' | 'hasPriorities' | 'lettersOf'> {
   readonly namespace?: string
   readonly task?: string
   readonly groups?: readonly string[]
-  readonly ordering?: 'partition' | 'none'
+  readonly ordering?: QueueRecord['ordering']
   readonly retryLimit?: number
   readonly retryBackoffMs?: readonly number[]
   /** The waiters of the queue are idle, so a push must wake one of them soon. */
@@ -27,6 +28,8 @@ export interface WorkloadQueue extends Pick<QueueRecord, 'queue' | 'stage' | 'ha
   readonly retention?: number
   /** Every ack returns a result, and the queue records every attempt. */
   readonly hasResults?: boolean
+  /** The queue that given-up messages are moved to; it must be configured before this one. */
+  readonly deadLetterTo?: string
 }
 
 export interface ClientSpec {
@@ -60,6 +63,7 @@ export function configurationOf(queue: WorkloadQueue): object {
         : { completedRetentionSeconds: completedRetention }),
       ...(retention === undefined ? {} : { retentionSeconds: retention }),
       ...(queue.hasResults === true ? { history: 'all' } : {}),
+      ...(queue.deadLetterTo === undefined ? {} : { deadLetterTo: queue.deadLetterTo }),
     },
   }
 }
@@ -80,6 +84,8 @@ export function queueRecord(
     ...(queue.isForWakes === true ? { wakeMsMax } : {}),
     ...(queue.stage === undefined ? {} : { stage: queue.stage }),
     ...(queue.hasUniqueKeys === undefined ? {} : { hasUniqueKeys: true }),
+    ...(queue.hasPriorities === undefined ? {} : { hasPriorities: true }),
+    ...(queue.lettersOf === undefined ? {} : { lettersOf: queue.lettersOf }),
     ...(queue.retention === undefined ? {} : { retentionMs: queue.retention * 1_000 }),
     ...sourcesOf(queue),
   }

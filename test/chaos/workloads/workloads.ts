@@ -1,6 +1,10 @@
-import { cancels } from './cancels.ts'
 import { dedupRetries } from './dedup-retries.ts'
 import { delays } from './delays.ts'
+import { cancels } from './jobs/cancels.ts'
+import { letters } from './jobs/letters.ts'
+import { priority } from './jobs/priority.ts'
+import { results } from './jobs/results.ts'
+import { unique } from './jobs/unique.ts'
 import { large } from './large.ts'
 import { newGroups } from './new-groups.ts'
 import { onePartition } from './one-partition.ts'
@@ -10,11 +14,9 @@ import { plain } from './plain.ts'
 import { poison } from './poison.ts'
 import { purge } from './purge.ts'
 import { redrive } from './redrive.ts'
-import { results } from './results.ts'
 import { retention } from './retention.ts'
 import { slowConsumers } from './slow-consumers.ts'
 import { sqlProducers } from './sql-producers.ts'
-import { unique } from './unique.ts'
 import { wakes } from './wakes.ts'
 import { wide } from './wide.ts'
 import type { Workload } from './workload.ts'
@@ -40,4 +42,6 @@ export const workloads: readonly Workload[] = [
   large,
   newGroups,
   cancels,
+  letters,
+  priority,
 ]

@@ -10,11 +10,14 @@ import { completion } from '../certainty.ts'
 export function ghostsOf(history: History, message: Message): ReadonlySet<number> {
   const ghosts = new Set<number>()
   if (message.deliveries.length === 0) return ghosts
-  if (!message.pushes.some(({ outcome }) => outcome === 'unknown')) return ghosts
+  const isMoved = history.queues.get(message.queue)?.lettersOf !== undefined
+  if (!isMoved && !message.pushes.some(({ outcome }) => outcome === 'unknown')) return ghosts
   for (const id of new Set(message.deliveries.map((delivery) => delivery.id))) {
     if (message.pushes.some((push) => push.outcome === 'ok' && push.id === id)) continue
     const deliveries = message.deliveries.filter((delivery) => delivery.id === id)
-    const pushedFrom = Math.min(...message.pushes.map(({ start }) => start))
+    const pushedFrom = isMoved
+      ? Math.min(...deliveries.map(({ begins }) => begins))
+      : Math.min(...message.pushes.map(({ start }) => start))
     const seenLast = Math.max(...deliveries.map(({ begins }) => begins))
     const undone = history.faults.some(
       ({ forgetsLeases, skipped, start, end }) =>

@@ -11,6 +11,10 @@ export function unexpected(history: History): Findings {
   for (const message of history.messages()) {
     const [delivery] = message.deliveries
     if (delivery === undefined) continue
+    if (history.queues.get(message.queue)?.lettersOf !== undefined) {
+      checkLetter(history, message, findings)
+      continue
+    }
     const possible = message.pushes.filter(({ outcome }) => outcome !== 'fail')
     const name = `${message.value} of ${message.queue}`
     if (message.pushes.length === 0) {
@@ -28,6 +32,16 @@ export function unexpected(history: History): Findings {
     }
   }
   return findings
+}
+
+/** A moved letter has the value of a message that was pushed to the queue it comes from. */
+function checkLetter(history: History, message: Message, findings: Findings): void {
+  const source = history.queues.get(message.queue)?.lettersOf ?? ''
+  if (history.find(source, message.value) !== undefined) return
+  findings.add(
+    `${message.value} of ${message.queue} was delivered, but never pushed to ${source}`,
+    message,
+  )
 }
 
 function checkPlaces(history: History, message: Message, name: string, findings: Findings): void {

@@ -1,8 +1,8 @@
-import type { ChaosClient } from '../clients/chaos-client.ts'
-import { ackUntilAnswered, consume } from '../clients/consuming.ts'
-import { paced, pushUntilStored } from '../clients/producing.ts'
-import type { RawClient, RawMessage } from '../clients/raw-client.ts'
-import { clients, type Workload } from './workload.ts'
+import type { ChaosClient } from '../../clients/chaos-client.ts'
+import { ackUntilAnswered, consume } from '../../clients/consuming.ts'
+import { paced, pushUntilStored } from '../../clients/producing.ts'
+import type { RawClient, RawMessage } from '../../clients/raw-client.ts'
+import { clients, type Workload } from '../workload.ts'
 
 const queue = 'results'
 const partitionCount = 16

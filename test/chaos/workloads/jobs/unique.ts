@@ -1,10 +1,10 @@
-import { withKey } from '../checkers/delivery/unique.ts'
-import type { ChaosClient } from '../clients/chaos-client.ts'
-import { ackUntilAnswered, consume } from '../clients/consuming.ts'
-import { paced } from '../clients/producing.ts'
-import type { RawClient, RawMessage } from '../clients/raw-client.ts'
-import type { Outcome } from '../history/records.ts'
-import { clients, type Workload } from './workload.ts'
+import { withKey } from '../../checkers/delivery/unique.ts'
+import type { ChaosClient } from '../../clients/chaos-client.ts'
+import { ackUntilAnswered, consume } from '../../clients/consuming.ts'
+import { paced } from '../../clients/producing.ts'
+import type { RawClient, RawMessage } from '../../clients/raw-client.ts'
+import type { Outcome } from '../../history/records.ts'
+import { clients, type Workload } from '../workload.ts'
 
 const queue = 'unique'
 const keyCount = 12

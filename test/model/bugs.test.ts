@@ -23,9 +23,26 @@ const rate = { limit: 2, perMs: 10_000 }
 const noFilter = { like: {}, any: undefined, number: 0 }
 const twoPartitions = [plainItem, { ...plainItem, partition: 'p' }]
 
+const allOf = {
+  index: 0,
+  state: 'ready',
+  group: '__QUEUE_MODE__',
+  isOneByOne: false,
+  dryRun: false,
+}
 const ackFailed = { ...fail, ending: { status: 'failed' } }
 
 const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> = {
+  'miss-the-first-ready-message': {
+    lines: [
+      ['push', [plainItem, plainItem]],
+      ['pop', { ...anyPop, batch: 1 }],
+      ['ack', ackFailed],
+      ['cancel all ready or retrying', { ...allOf, state: 'retrying' }],
+      ['cancel all ready or retrying', allOf],
+    ],
+    says: /matched 0 of 1/,
+  },
   'take-the-limit-of-the-queue': {
     lines: [
       ['push', [{ ...plainItem, retryLimit: 0 }, plainItem]],

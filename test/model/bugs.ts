@@ -153,6 +153,17 @@ export const modelBugs: readonly ModelBug[] = [
     ],
   },
   {
+    name: 'miss-the-first-ready-message',
+    does: 'a list of ready messages, and a cancel by that filter, begins one message too late',
+    replaces: [
+      {
+        file: 'migrations/functions/inspect/list_messages.sql',
+        find: 'v_from := greatest(v_from, v_next, v_lane.tail);',
+        put: 'v_from := greatest(v_from, v_next + 1, v_lane.tail);',
+      },
+    ],
+  },
+  {
     name: 'take-the-limit-of-the-queue',
     does: 'a failed message ignores its own retryLimit',
     replaces: [

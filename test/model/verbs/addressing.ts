@@ -1,6 +1,16 @@
 // Single messages by their ids: looked up, cancelled, made due.
 import fc from 'fast-check'
-import { type Deed, must, mustAnswer, nameIn, pick, type Scene, settle, verb } from '../verb.ts'
+import {
+  type Deed,
+  groupNames,
+  must,
+  mustAnswer,
+  nameIn,
+  pick,
+  type Scene,
+  settle,
+  verb,
+} from '../verb.ts'
 import {
   ageMsMax,
   isExpired,
@@ -25,6 +35,7 @@ type Target =
   | { readonly kind: 'cancelled'; readonly id: string; readonly queue: string }
 
 const index = fc.nat(1_000)
+const dryRun = fc.nat(3).map((n) => n === 0)
 
 export const addressing = [
   verb({
@@ -70,32 +81,43 @@ export const addressing = [
   verb({
     name: 'cancel all scheduled',
     weight: 2,
-    args: fc.record({ index, isOneByOne: fc.boolean(), dryRun: fc.nat(3).map((n) => n === 0) }),
+    args: fc.record({ index, isOneByOne: fc.boolean(), dryRun }),
     async run({ world, product }, args): Promise<Deed> {
       const first = pick(world.scheduled, args.index)
       if (first === undefined) return undefined
       const chosen = world.scheduled.filter(({ queue }) => queue === first.queue)
-      const query = new URLSearchParams({
-        queue: first.queue,
-        state: 'scheduled',
-        limit: args.isOneByOne ? '1' : '100',
-        dryRun: String(args.dryRun),
-      })
-      const sum = { matched: 0, cancelled: 0 }
-      for (let cursor: string | null = ''; cursor !== null; ) {
-        if (cursor !== '') query.set('cursor', cursor)
-        const answer = await product.call('DELETE', `/messages?${query.toString()}`)
-        mustAnswer(answer, 200)
-        sum.matched += answer.body.matched as number
-        sum.cancelled += answer.body.cancelled as number
-        cursor = answer.body.cursor as string | null
-      }
+      const filter = { queue: first.queue, state: 'scheduled' }
+      const sum = await cancelAll(product, filter, args)
       const did = `cancel ${chosen.length} scheduled of ${first.queue}, dry run ${args.dryRun}`
-      must(sum.matched === chosen.length, `matched ${sum.matched} of ${chosen.length}`)
-      const expected = args.dryRun ? 0 : chosen.length
-      must(sum.cancelled === expected, `cancelled ${sum.cancelled} instead of ${expected}`)
+      mustCancel(sum, chosen.length, args.dryRun ? 0 : chosen.length)
       if (!args.dryRun) for (const one of chosen) cancelScheduled(world, one)
       return { did, effect: args.dryRun ? 'refused' : 'done' }
+    },
+  }),
+  verb({
+    name: 'cancel all ready or retrying',
+    weight: 3,
+    args: fc.record({
+      index,
+      state: fc.constantFrom('ready', 'retrying'),
+      group: fc.constantFrom(...groupNames),
+      isOneByOne: fc.boolean(),
+      dryRun,
+    }),
+    async run({ world, product }, { index, state, group, ...args }): Promise<Deed> {
+      const queue = pick([...world.queues.values()], index)
+      if (queue === undefined) return undefined
+      const logged = loggedIn(queue)
+      if (logged.some((target) => isUnclear(world, target, group))) return undefined
+      const chosen = logged.filter((target) => listedAs(world, target, group) === state)
+      const open = chosen.filter((target) => refusalOf(world, target) === undefined)
+      const filter = { queue: queue.name, state, consumerGroup: group }
+      const sum = await cancelAll(product, filter, args)
+      mustCancel(sum, chosen.length, args.dryRun ? 0 : open.length)
+      if (!args.dryRun) for (const target of open) cancel(world, target)
+      const did = `cancel ${open.length} of ${chosen.length} ${state} of ${queue.name} for ${group}`
+      const isDone = !args.dryRun && open.length > 0
+      return { did: `${did}, dry run ${args.dryRun}`, effect: isDone ? 'done' : 'refused' }
     },
   }),
   verb({
@@ -135,6 +157,36 @@ export const addressing = [
   }),
 ]
 
+interface Cancelled {
+  readonly matched: number
+  readonly cancelled: number
+}
+
+/** Cancels by a filter, page by page. */
+async function cancelAll(
+  product: Scene['product'],
+  filter: Readonly<Record<string, string>>,
+  { isOneByOne, dryRun }: { readonly isOneByOne: boolean; readonly dryRun: boolean },
+): Promise<Cancelled> {
+  const limit = isOneByOne ? '1' : '100'
+  const query = new URLSearchParams({ ...filter, limit, dryRun: String(dryRun) })
+  const sum = { matched: 0, cancelled: 0 }
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    if (cursor !== '') query.set('cursor', cursor)
+    const answer = await product.call('DELETE', `/messages?${query.toString()}`)
+    mustAnswer(answer, 200)
+    sum.matched += answer.body.matched as number
+    sum.cancelled += answer.body.cancelled as number
+    cursor = answer.body.cursor as string | null
+  }
+  return sum
+}
+
+function mustCancel({ matched, cancelled }: Cancelled, chosen: number, open: number): void {
+  must(matched === chosen, `matched ${matched} of ${chosen}`)
+  must(cancelled === open, `cancelled ${cancelled} instead of ${open}`)
+}
+
 interface ShownGroup {
   readonly consumerGroup: string
   readonly result: unknown
@@ -155,20 +207,39 @@ function mustReport({ partition, message }: Logged, groups: readonly ShownGroup[
 
 /** Every message whose id a response has shown, and that is young enough to be delivered. */
 function targetsOf(world: World): Target[] {
-  const logged = [...world.queues.values()].flatMap((queue) =>
-    [...queue.partitions.values()].flatMap((partition) =>
-      [...partition.log.values()].flatMap((message): Logged[] =>
-        isUncertain(world, queue, partition, message) || message.id === undefined
-          ? []
-          : [{ kind: 'log', id: message.id, queue, partition, message }],
-      ),
-    ),
-  )
+  const logged = [...world.queues.values()]
+    .flatMap(loggedIn)
+    .filter((one) => one.id !== '' && !isUncertain(world, one.queue, one.partition, one.message))
   const scheduled = world.scheduled.flatMap((one): Target[] =>
     one.message.id === undefined ? [] : [{ kind: 'scheduled', id: one.message.id, one }],
   )
   const cancelled = world.cancelled.map((one): Target => ({ kind: 'cancelled', ...one }))
   return [...logged, ...scheduled, ...cancelled]
+}
+
+/** Messages whose ids are not known yet have an empty one. */
+function loggedIn(queue: Queue): Logged[] {
+  return [...queue.partitions.values()].flatMap((partition) =>
+    [...partition.log.values()].map(
+      (message): Logged => ({ kind: 'log', id: message.id ?? '', queue, partition, message }),
+    ),
+  )
+}
+
+/** A purged message is not listed. */
+function listedAs(world: World, target: Logged, group: string): string {
+  const state = stateIn(world, target, group)
+  return state === 'ready' && target.message.seq < target.partition.tail ? 'gone' : state
+}
+
+/** Whether the list of a group may or may not have the message as ready or retrying. */
+function isUnclear(world: World, target: Logged, group: string): boolean {
+  const { queue, partition, message } = target
+  if (message.isCancelled) return false
+  const again = partition.lanes.get(group)?.again.get(message.seq)
+  const state = listedAs(world, target, group)
+  if (state !== 'ready' && state !== 'retrying') return false
+  return again?.soft === true || isUncertain(world, queue, partition, message)
 }
 
 /** A pop drops a message that is too old, unless it is redriven. Below the tail, retention may remove it. */
@@ -200,22 +271,25 @@ function mayBeReady(target: Logged): boolean {
 }
 
 /** The state of a message in every group. */
-function statesOf(world: World, { queue, partition, message }: Logged): string[] {
+function statesOf(world: World, target: Logged): string[] {
+  return [...target.queue.groups].map((group) => stateIn(world, target, group))
+}
+
+function stateIn(world: World, { queue, partition, message }: Logged, group: string): string {
   const { seq } = message
-  return [...queue.groups].map((group) => {
-    const lane = partition.lanes.get(group)
-    if (lane === undefined || lane.again.has(seq)) return lane === undefined ? 'ready' : 'retrying'
-    const isHeld = world.leases.some(
-      (lease) => lease.partition === partition && lease.group === group && lease.left.has(seq),
-    )
-    if (seq >= lane.next) return 'ready'
-    if (isHeld) return 'leased'
-    const isDead = queue.letters.some(
-      (letter) =>
-        letter.partition === partition && letter.group === group && letter.message.seq === seq,
-    )
-    return isDead ? 'dead' : 'completed'
-  })
+  const lane = partition.lanes.get(group)
+  if (message.isCancelled) return 'cancelled'
+  if (lane === undefined || lane.again.has(seq)) return lane === undefined ? 'ready' : 'retrying'
+  const isHeld = world.leases.some(
+    (lease) => lease.partition === partition && lease.group === group && lease.left.has(seq),
+  )
+  if (seq >= lane.next) return 'ready'
+  if (isHeld) return 'leased'
+  const isDead = queue.letters.some(
+    (letter) =>
+      letter.partition === partition && letter.group === group && letter.message.seq === seq,
+  )
+  return isDead ? 'dead' : 'completed'
 }
 
 const order = ['ready', 'leased', 'retrying', 'dead', 'completed']

@@ -34,18 +34,33 @@ const int64Max = 2n ** 63n - 1n
 /** Holds one token while it is encoded or decoded; both are synchronous. */
 const scratch = new DataView(new ArrayBuffer(tokenBytes))
 
-export function encodeLeaseToken(message: LeasedMessageName): string {
-  if (!uuidPattern.test(message.leaseId)) throw new TypeError(`not a UUID: ${message.leaseId}`)
-  const { leaseId: id, seq } = message
-  scratch.setUint32(0, Number.parseInt(id.slice(0, 8), 16))
-  scratch.setUint32(4, Number.parseInt(id.slice(9, 13) + id.slice(14, 18), 16))
-  scratch.setUint32(8, Number.parseInt(id.slice(19, 23) + id.slice(24, 28), 16))
-  scratch.setUint32(12, Number.parseInt(id.slice(28), 16))
-  scratch.setBigUint64(16, BigInt(message.partitionId))
-  scratch.setUint32(24, Math.floor(seq / 2 ** 32))
-  scratch.setUint32(28, seq >>> 0)
-  scratch.setUint32(32, hashTransactionId(message.transactionId))
-  return scratchToBase64url()
+export function encodeLeaseToken({
+  leaseId,
+  partitionId,
+  seq,
+  transactionId,
+}: LeasedMessageName): string {
+  return leaseTokens(leaseId, partitionId)(seq, transactionId)
+}
+
+/** Encodes the tokens of one lease in one partition. What they have in common is encoded once. */
+export function leaseTokens(
+  leaseId: string,
+  partitionId: string,
+): (seq: number, transactionId: string) => string {
+  if (!uuidPattern.test(leaseId)) throw new TypeError(`not a UUID: ${leaseId}`)
+  scratch.setUint32(0, Number.parseInt(leaseId.slice(0, 8), 16))
+  scratch.setUint32(4, Number.parseInt(leaseId.slice(9, 13) + leaseId.slice(14, 18), 16))
+  scratch.setUint32(8, Number.parseInt(leaseId.slice(19, 23) + leaseId.slice(24, 28), 16))
+  scratch.setUint32(12, Number.parseInt(leaseId.slice(28), 16))
+  scratch.setBigUint64(16, BigInt(partitionId))
+  const common = scratchToBase64url(0, 24)
+  return (seq, transactionId) => {
+    scratch.setUint32(24, Math.floor(seq / 2 ** 32))
+    scratch.setUint32(28, seq >>> 0)
+    scratch.setUint32(32, hashTransactionId(transactionId))
+    return common + scratchToBase64url(24, tokenBytes)
+  }
 }
 
 /** Undefined for anything that `encodeLeaseToken` cannot have produced. */
@@ -114,14 +129,19 @@ const valueOf = Uint8Array.from({ length: 128 }, (_, code) =>
   Math.max(0, alphabet.indexOf(String.fromCharCode(code))),
 )
 
+/** The two characters of every 12 bits. */
+const pairs = Array.from(
+  { length: 4096 },
+  (_, bits) => alphabet.charAt(bits >> 6) + alphabet.charAt(bits & 63),
+)
+
 // Hand-written, because browsers have no Buffer and Node 20 has no Uint8Array.toBase64. Three bytes make four
-// characters, and the size of a token is a multiple of three.
-function scratchToBase64url(): string {
+// characters, and both bounds are multiples of three.
+function scratchToBase64url(from: number, to: number): string {
   let text = ''
-  for (let i = 0; i < tokenBytes; i += 3) {
+  for (let i = from; i < to; i += 3) {
     const three = (scratch.getUint16(i) << 8) | scratch.getUint8(i + 2)
-    text += alphabet.charAt(three >> 18) + alphabet.charAt((three >> 12) & 63)
-    text += alphabet.charAt((three >> 6) & 63) + alphabet.charAt(three & 63)
+    text += (pairs[three >> 12] as string) + (pairs[three & 0xfff] as string)
   }
   return text
 }
@@ -167,6 +187,8 @@ export function createUuidV7({ now, fillRandom }: UuidV7Options): () => string {
   let at = pool.length
   let lastMs = 0
   let counter = 0
+  /** The first 48 bits, which ids of the same millisecond share. */
+  let time = { ms: 0, text: '' }
 
   return () => {
     if (at === pool.length) {
@@ -183,14 +205,19 @@ export function createUuidV7({ now, fillRandom }: UuidV7Options): () => string {
       lastMs += 1
       counter = view.getUint16(at) >> 5
     }
-    const high = view.getUint16(at + 2)
-    const variant = 0x8000 | (high & 0x3fff)
-    const low = hex(view.getUint32(at + 4), 8) + hex(view.getUint16(at + 8), 4)
+    if (time.ms !== lastMs) {
+      const digits = hex(lastMs, 12)
+      time = { ms: lastMs, text: `${digits.slice(0, 8)}-${digits.slice(8)}-7` }
+    }
+    const variant = 0x8000 | (view.getUint16(at + 2) & 0x3fff)
+    let low = ''
+    for (let i = at + 4; i < at + bytesPerId; i += 1) low += bytes[pool[i] as number] as string
     at += bytesPerId
-    const time = hex(lastMs, 12)
-    return `${time.slice(0, 8)}-${time.slice(8)}-7${hex(counter, 3)}-${hex(variant, 4)}-${low}`
+    return `${time.text}${hex(counter, 3)}-${variant.toString(16)}-${low}`
   }
 }
+
+const bytes = Array.from({ length: 256 }, (_, value) => hex(value, 2))
 
 function hex(value: number, digits: number): string {
   return value.toString(16).padStart(digits, '0')

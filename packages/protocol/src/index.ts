@@ -26,6 +26,7 @@ export {
   hashTransactionId,
   isLeaseUuid,
   isPartitionId,
+  leaseTokens,
   leaseUuidOf,
   matchesTransaction,
   seqOfTransactionId,

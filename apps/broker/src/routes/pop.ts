@@ -3,8 +3,8 @@
 import {
   type Ack,
   type AckResult,
-  encodeLeaseToken,
   fieldError,
+  leaseTokens,
   type PopBody,
   type PopOptions,
   type PopSource,
@@ -249,15 +249,22 @@ function leaseJson(lease: Lease, group: string, autoAck: boolean): string {
     `"queue":${JSON.stringify(lease.queue)}`
   const rest = `,"consumerGroup":${group},"attempt":${lease.attempt},"headers":`
   const repeated = repeatedIds(lease.messages)
+  const receiptOf = autoAck ? () => '' : leaseTokens(lease.leaseId, lease.partitionId)
+  let created = { ms: -1, text: '' }
   let text = ''
   for (const message of lease.messages) {
-    const receipt = autoAck ? '' : receiptOf(lease, message)
+    const { id, seq, createdAtMs, traceId } = message
+    const transactionId = message.transactionId ?? transactionIdFor(lease.partitionId, seq)
+    const receipt = receiptOf(seq, transactionId)
     const leaseId = isAmbiguous(lease, message, repeated) ? receipt : lease.leaseId
+    // Messages of one push have the same time.
+    if (createdAtMs !== created.ms) {
+      created = { ms: createdAtMs, text: new Date(createdAtMs).toISOString() }
+    }
     text +=
-      `,{"id":"${message.id}","transactionId":${JSON.stringify(transactionIdOf(lease, message))},` +
-      `"traceId":${message.traceId === null ? 'null' : JSON.stringify(message.traceId)},` +
-      `"data":${message.payload},"createdAt":"${new Date(message.createdAtMs).toISOString()}"` +
-      `${place},"seq":${message.seq},` +
+      `,{"id":"${id}","transactionId":${JSON.stringify(transactionId)},` +
+      `"traceId":${traceId === null ? 'null' : JSON.stringify(traceId)},` +
+      `"data":${message.payload},"createdAt":"${created.text}"${place},"seq":${seq},` +
       (autoAck
         ? '"leaseId":null,"receipt":null'
         : `"leaseId":"${leaseId}","receipt":"${receipt}"`) +
@@ -290,17 +297,4 @@ function isAmbiguous(
   if (transactionId === null) return false
   if (repeated?.has(transactionId) === true) return true
   return (seqOfTransactionId(partitionId, transactionId) ?? seq) !== seq
-}
-
-function receiptOf(lease: Lease, message: LeasedMessage): string {
-  return encodeLeaseToken({
-    leaseId: lease.leaseId,
-    partitionId: lease.partitionId,
-    seq: message.seq,
-    transactionId: transactionIdOf(lease, message),
-  })
-}
-
-function transactionIdOf(lease: Lease, message: LeasedMessage): string {
-  return message.transactionId ?? transactionIdFor(lease.partitionId, message.seq)
 }

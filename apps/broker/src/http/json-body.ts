@@ -10,8 +10,11 @@ import { RouseError } from '@rouse/protocol'
 
 const exactNames = new Set(['payload', 'headers', 'data', 'result', 'progress'])
 
-/** Matches every number that may lose digits, and some others: 16 digits, or a three-digit exponent. */
-const mayLoseDigits = /\d{16}|[\d.]{17}|\d[eE][+-]?\d{3}/
+/**
+ * Matches every number that may lose digits, and some others: 16 digits, or a three-digit exponent. The character in
+ * front keeps the search out of most strings: ids are full of digits.
+ */
+const mayLoseDigits = /(?:^|[\s:,[])-?(?:\d{16}|[\d.]{17}|[\d.]*\d[eE][+-]?\d{3})/
 
 /** An item in a transaction is five levels deep: body, operations, operation, items, item. */
 const depthMax = 5

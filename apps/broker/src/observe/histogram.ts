@@ -57,42 +57,46 @@ export class Histogram {
 /** Histograms by kind and label. The kind sets the bounds. */
 export class Histograms<Kind extends string> {
   readonly #bounds: Readonly<Record<Kind, readonly number[]>>
-  readonly #histograms = new Map<string, { kind: Kind; label: string; histogram: Histogram }>()
+  readonly #kinds = new Map<Kind, Map<string, Histogram>>()
 
   constructor(bounds: Readonly<Record<Kind, readonly number[]>>) {
     this.#bounds = bounds
   }
 
   record(kind: Kind, label: string, value: number, times = 1): void {
-    this.#of(kind, label).record(value, times)
+    this.of(kind, label).record(value, times)
+  }
+
+  /** For callers that record many values at once. */
+  of(kind: Kind, label: string): Histogram {
+    let labels = this.#kinds.get(kind)
+    if (labels === undefined) this.#kinds.set(kind, (labels = new Map()))
+    let histogram = labels.get(label)
+    if (histogram === undefined) {
+      histogram = new Histogram(this.#bounds[kind])
+      labels.set(label, histogram)
+    }
+    return histogram
   }
 
   add(taken: readonly TakenHistogram<Kind>[]): void {
-    for (const [kind, label, counts] of taken) this.#of(kind, label).add(counts)
+    for (const [kind, label, counts] of taken) this.of(kind, label).add(counts)
   }
 
   /** Those that recorded anything since the last call. */
   take(): TakenHistogram<Kind>[] {
-    const all = [...this.#histograms.values()].map(
-      ({ kind, label, histogram }): TakenHistogram<Kind> => [kind, label, histogram.take()],
-    )
+    const all = this.#each((histogram) => histogram.take())
     return all.filter(([, , { counts }]) => counts.some((count) => count > 0))
   }
 
   read(): TakenHistogram<Kind>[] {
-    return [...this.#histograms.values()].map(({ kind, label, histogram }) => {
-      return [kind, label, histogram.read()]
-    })
+    return this.#each((histogram) => histogram.read())
   }
 
-  #of(kind: Kind, label: string): Histogram {
-    const key = `${kind} ${label}`
-    let known = this.#histograms.get(key)
-    if (known === undefined) {
-      known = { kind, label, histogram: new Histogram(this.#bounds[kind]) }
-      this.#histograms.set(key, known)
-    }
-    return known.histogram
+  #each(read: (histogram: Histogram) => HistogramCounts): TakenHistogram<Kind>[] {
+    return [...this.#kinds].flatMap(([kind, labels]) =>
+      [...labels].map(([label, histogram]): TakenHistogram<Kind> => [kind, label, read(histogram)]),
+    )
   }
 }
 

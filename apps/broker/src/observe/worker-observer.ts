@@ -53,14 +53,14 @@ export class WorkerObserver implements SidecarObserver {
     this.queues.delivered(leases, delivery)
     this.traces.delivered(leases, delivery)
     const nowMs = this.#nowMs()
+    const durations = this.histograms.of('delivery', delivery.source)
     let messages = 0
     for (const lease of leases) {
       messages += lease.messages.length
       if (!delivery.isAutoAcked(lease)) this.#leases.add(lease, nowMs)
       if (lease.attempt > 1) continue
       for (const { createdAtMs } of lease.messages) {
-        const ms = Math.max(0, delivery.databaseTimeMs - createdAtMs)
-        this.histograms.record('delivery', delivery.source, ms)
+        durations.record(Math.max(0, delivery.databaseTimeMs - createdAtMs))
       }
     }
     this.histograms.record('batch', 'pop', messages)

@@ -34,8 +34,8 @@ export function pushRoute(app: FastifyInstance, context: BrokerContext): void {
       const { items: given, repeatAfterMs } = request.body as PushBody
       const { traceparent } = request.headers
       const { items, end } = context.spans.push(readPushItems(given, context), traceparent)
-      reply.code(201)
-      if (items.length === 0) return []
+      reply.code(201).type('application/json; charset=utf-8')
+      if (items.length === 0) return '[]'
       if (repeatAfterMs !== undefined) await checkRepeat(given, repeatAfterMs, context)
       const pushed = await context.sidecar
         .submit({ kind: 'PUSH', items, bytes: bytesOf(items) })
@@ -44,7 +44,7 @@ export function pushRoute(app: FastifyInstance, context: BrokerContext): void {
         })
       end()
       context.traces.pushed(pushed, context.clock.nowMs() - startedMs)
-      return toPushedAnswer(items, pushed)
+      return pushedJson(items, pushed)
     },
   )
 }
@@ -84,6 +84,19 @@ export function readPushItems(
       `must be at most ${context.limits.pushItemsMax} items`,
     )
   }
+  try {
+    return items.map((item) => readPushItem(item, context, ''))
+  } catch {
+    return readWithPaths(items, context, path)
+  }
+}
+
+/** Only errors name the fields, and their paths cost as much as the rest of reading an item. */
+function readWithPaths(
+  items: readonly PushItem[],
+  context: BrokerContext,
+  path: string,
+): NewMessage[] {
   try {
     return items.map((item, i) => readPushItem(item, context, `${path}[${i}]`))
   } catch (error) {
@@ -132,22 +145,27 @@ function readPushItem(item: PushItem, context: BrokerContext, path: string): New
       headers === undefined
         ? undefined
         : jsonText(item, 'headers', `${path}.headers`, messageHeadersBytesMax),
-    ...readDelay(item, context, path),
-    ...readOptions(item, path),
+    delayMs: item.delayMs,
+    runAtMs: item.runAt === undefined ? undefined : readRunAt(item, item.runAt, context, path),
+    priority: item.priority,
+    options: readOptions(item, path),
   }
 }
 
 /** What the message has instead of its queue's options. The schema has checked the values. */
-function readOptions(item: PushItem, path: string): Pick<NewMessage, 'priority' | 'options'> {
-  const { priority, retryLimit, retryBackoffMs, ttlMs } = item
+function readOptions(item: PushItem, path: string): NewMessage['options'] {
+  const { priority, retryLimit, retryBackoffMs, ttlMs, unique } = item
   if (priority !== undefined && priority > 0 && item.partition !== undefined) {
     throw fieldError('invalid_request', `${path}.priority`, 'is not possible with a partition')
   }
-  const ladder = typeof retryBackoffMs === 'number' ? [retryBackoffMs] : retryBackoffMs
-  const unique = item.unique && readUnique(item.unique, `${path}.unique`)
-  const options = { retryLimit, retryBackoffMs: ladder, ttlMs, unique }
-  const hasOptions = Object.values(options).some((option) => option !== undefined)
-  return { priority, options: hasOptions ? options : undefined }
+  const given = retryLimit ?? retryBackoffMs ?? ttlMs ?? unique
+  if (given === undefined) return undefined
+  return {
+    retryLimit,
+    retryBackoffMs: typeof retryBackoffMs === 'number' ? [retryBackoffMs] : retryBackoffMs,
+    ttlMs,
+    unique: unique && readUnique(unique, `${path}.unique`),
+  }
 }
 
 /** The rule for names applies to the key. The schema has checked the other fields. */
@@ -171,20 +189,20 @@ function readTransactionId(
     : parseTransactionId(transactionId, `${path}.transactionId`)
 }
 
-function readDelay(
+function readRunAt(
   item: PushItem,
+  runAt: string,
   { limits, clock }: BrokerContext,
   path: string,
-): Pick<NewMessage, 'delayMs' | 'runAtMs'> {
-  if (item.runAt === undefined) return { delayMs: item.delayMs }
+): number {
   if (item.delayMs !== undefined) {
     throw fieldError('invalid_delay', `${path}.runAt`, 'and delayMs are both given')
   }
-  const runAtMs = parseTime(`${path}.runAt`, item.runAt)
+  const runAtMs = parseTime(`${path}.runAt`, runAt)
   if (runAtMs - clock.wallMs() > limits.delayMsMax) {
     throw fieldError('invalid_delay', `${path}.runAt`, `is more than ${limits.delayMsMax} ms ahead`)
   }
-  return { runAtMs }
+  return runAtMs
 }
 
 /** A member of a parsed body as the JSON text that is stored. An absent member is stored as `null`. */
@@ -215,6 +233,26 @@ export function jsonText<Name extends 'payload' | 'headers' | 'data' | 'result' 
 /** An estimate, for the batch limits of the sidecar. */
 export function bytesOf(items: readonly NewMessage[]): number {
   return items.reduce((sum, item) => sum + item.payload.length + (item.headers?.length ?? 0), 0)
+}
+
+/** `toPushedAnswer` as JSON text, for large pushes: without an object for each message. */
+export function pushedJson(items: readonly NewMessage[], pushed: readonly PushedMessage[]): string {
+  let text = ''
+  let queue = { name: '', json: '""' }
+  for (let index = 0; index < pushed.length; index += 1) {
+    const result = pushed[index] as PushedMessage
+    const { queue: name, transactionId } = items[index] as NewMessage
+    const { status, messageId, partitionId } = result
+    if (name !== queue.name) queue = { name, json: JSON.stringify(name) }
+    const key = transactionId === undefined ? 'null' : JSON.stringify(transactionId)
+    const known = transactionId === undefined ? `"${generatedTransactionId(result)}"` : key
+    text +=
+      `,{"index":${index},"status":"${status}","id":"${messageId}","queue":${queue.json},` +
+      `"partition":${JSON.stringify(result.partition)},"partitionId":"${partitionId}",` +
+      `"dedupeKey":${key},"message_id":"${messageId}","transaction_id":${known},` +
+      `"partition_id":"${partitionId}","queueName":${queue.json}}`
+  }
+  return `[${text.slice(1)}]`
 }
 
 export function toPushedAnswer(

@@ -1,4 +1,6 @@
+import type { PushedMessage } from '@rouse/storage'
 import { test } from 'tap'
+import { pushedJson, toPushedAnswer } from '../../src/routes/push.ts'
 import { apiOf, send } from '../support/http.ts'
 import { sharedBroker, unique } from '../support/shared-broker.ts'
 
@@ -250,4 +252,20 @@ test('one invalid push among a hundred fails alone', async (t) => {
   )
   t.equal(answers.filter(({ status }) => status === 201).length, 99)
   t.equal(answers[50]?.status, 429)
+})
+
+test('the text of a response is what the results of a transaction contain', async (t) => {
+  const name = 'a "quoted" name \\ é\u2028'
+  const items = [name, name, 'other'].map((queue) => ({ queue, id: '', payload: '1' }))
+  const keyed = { queue: 'other', id: '', payload: '1', transactionId: name }
+  const place = { messageId: 'm', partitionId: '7', partition: name }
+  const pushed: PushedMessage[] = [
+    { ...place, status: 'queued', seq: 1 },
+    { ...place, status: 'duplicate', partition: null },
+    { ...place, status: 'scheduled' },
+    { ...place, status: 'replaced' },
+  ]
+  const all = [...items, keyed]
+  t.same(JSON.parse(pushedJson(all, pushed)), toPushedAnswer(all, pushed))
+  t.equal(pushedJson([], []), '[]')
 })

@@ -21,29 +21,33 @@ async function answers(command) {
 }
 
 /**
- * Resolves with the output. If the command fails, the error contains the output. `signal` ends the command,
- * which then fails.
+ * Resolves with what the command printed to standard output. If it fails, the error contains everything it printed.
+ * `signal` ends the command, which then fails.
  */
-export function runCommand([program, ...args], { env = {}, msMax, signal }) {
+export function runCommand([program, ...args], { cwd = root, env = {}, msMax, signal }) {
   // A separate process group: Ctrl-C must reach only this program, which cleans up with such commands.
   const child = spawn(program, args, {
-    cwd: root,
+    cwd,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
     timeout: msMax,
     signal,
   })
+  let output = ''
   let printed = ''
   const listen = (text) => {
     printed = (printed + text).slice(-outputCharsMax)
   }
-  child.stdout.setEncoding('utf8').on('data', listen)
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    output = (output + text).slice(-outputCharsMax)
+    listen(text)
+  })
   child.stderr.setEncoding('utf8').on('data', listen)
   return new Promise((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (code, killedBy) => {
-      if (code === 0) resolve(printed.trim())
+      if (code === 0) resolve(output.trim())
       else {
         const name = [program, ...args].join(' ')
         reject(new Error(`${name} exited with ${code ?? killedBy}\n${printed}`))

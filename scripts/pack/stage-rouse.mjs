@@ -22,7 +22,14 @@ const parts = [
 export function stageRouse(stage) {
   const manifests = new Map(parts.map((part) => [part, readJson(join(part, 'package.json'))]))
   const texts = [...manifests].flatMap(([part]) => stagePart(stage, part, manifests))
-  for (const file of ['LICENSE', 'CHANGELOG.md', 'migrations', 'apps/dashboard/dist']) {
+  const others = [
+    'LICENSE',
+    'CHANGELOG.md',
+    'migrations',
+    'apps/dashboard/dist',
+    'apps/broker/site',
+  ]
+  for (const file of others) {
     cpSync(join(root, file), join(stage, file), { recursive: true })
   }
   cpSync(join(root, 'apps', 'cli', 'README.md'), join(stage, 'README.md'))

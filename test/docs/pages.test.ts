@@ -38,11 +38,12 @@ test('docs/README.md leads to every page', async (t) => {
   t.same(missing, [])
 })
 
+/** `npm test` runs blocks with the note `test`, and `npm run test:compose` those with `test compose`. */
 test('every block of a program is run, or says why it is not', async (t) => {
   const silent = users.flatMap((page) =>
     blocksOf(page)
       .filter(({ language }) => ['sh', 'ts', 'js', 'sql'].includes(language))
-      .filter(({ note }) => note !== 'test' && !/^not run: \S/.test(note))
+      .filter(({ note }) => !/^(test|test compose|not run: \S.*)$/.test(note))
       .map(({ line }) => `${page.path}:${line}`),
   )
   t.same(silent, [])

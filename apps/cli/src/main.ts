@@ -12,6 +12,16 @@ if (process.argv.some((word) => /^--(token|database-url|listen-url)(=|$)/.test(w
   process.title = 'rouse'
 }
 
+// As process 1 of a container, signals without a handler are ignored: Ctrl-C would not end a waiting verb. Verbs with a
+// handler of their own, such as `serve`, end themselves.
+if (process.pid === 1) {
+  for (const [signal, exitCode] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 })) {
+    process.on(signal, () => {
+      if (process.listenerCount(signal) === 1) process.exit(exitCode)
+    })
+  }
+}
+
 const code = await run(process.argv)
 // A node that `serve` has started sets its own code when it stops.
 if (code !== 0) process.exitCode = code

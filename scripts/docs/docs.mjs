@@ -7,6 +7,7 @@ import { root } from '../run.mjs'
 import { setup } from '../setup.mjs'
 import { cliReference } from './cli-reference.mjs'
 import { httpReference } from './http-reference.mjs'
+import { sdkReference } from './sdk-reference.mjs'
 import { buildSite, siteFolder } from './site.mjs'
 import { sqlReference } from './sql-reference.mjs'
 
@@ -16,6 +17,7 @@ if (!values.check) await setup()
 const generated = {
   'docs/reference/cli.md': await cliReference(),
   'docs/reference/http-routes.md': await httpReference(),
+  'docs/reference/sdk.md': sdkReference(),
   'docs/reference/sql.md': await sqlReference(),
 }
 if (values.check) {

@@ -16,6 +16,7 @@ import { checkedBy } from './schema.ts'
 import type { SqlExecutor } from './sql/executor.ts'
 import { enqueueMany, type PushedIn, pushIn } from './sql/push-in.ts'
 
+/** Options of a push of several messages. */
 export interface PushManyOptions {
   /**
    * Sends several requests if needed. If a request fails, messages of earlier requests stay stored. Default
@@ -132,6 +133,7 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
     await this.#admin.post('pause', call)
   }
 
+  /** Ends a pause. */
   async resume(call: CallOptions = {}): Promise<void> {
     await this.#admin.post('resume', call)
   }

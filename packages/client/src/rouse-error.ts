@@ -58,6 +58,7 @@ export type ClientErrorCode =
   | 'loop_left'
   | 'ack_in_rolled_back'
 
+/** What is wrong with one field of a request. */
 export interface FieldError {
   /** A path in the body: `items[3].queue`. */
   readonly field: string
@@ -78,6 +79,7 @@ const brand = Symbol.for('rouse.error')
 
 /** Every failure of this client. Branch on `code`. */
 export class RouseError extends Error {
+  /** True for errors of every copy of this package that a program has loaded. */
   static override [Symbol.hasInstance](value: unknown): boolean {
     const isOfThisCopy = Function.prototype[Symbol.hasInstance].call(this, value)
     return isOfThisCopy || (this === RouseError && Object(value)[brand] === true)
@@ -107,6 +109,7 @@ export class RouseError extends Error {
   }
 }
 
+/** Whether an error is of this client, and has the code, if one is given. */
 export function isRouseError(error: unknown, code?: ErrorCode): error is RouseError {
   return error instanceof RouseError && (code === undefined || error.code === code)
 }

@@ -18,6 +18,7 @@ import { Schedules } from './resources/schedules.ts'
 import { RouseError } from './rouse-error.ts'
 import type { StandardSchema } from './schema.ts'
 
+/** Settings of a client. */
 // biome-ignore lint/suspicious/noExplicitAny: without declared queues, payloads are untyped
 export interface RouseOptions<Queues extends object = any> {
   /** The nodes. Calls are distributed over them and fail over to another node. */
@@ -96,6 +97,7 @@ export class Rouse<Queues extends object = Record<string, any>> {
     this.groups = new Groups(caller)
   }
 
+  /** A queue, to push to and to consume from. This sends no request. */
   queue<Name extends keyof Queues & string>(name: Name): Queue<Queues[Name], Queues> {
     return new Queue(this.#session, name)
   }
@@ -116,6 +118,7 @@ export class Rouse<Queues extends object = Record<string, any>> {
     this.#transport.close()
   }
 
+  /** As `close`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }

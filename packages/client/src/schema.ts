@@ -2,6 +2,7 @@
 // specification (Zod, Valibot, ArkType and others). The types are repeated here, so that there is no dependency.
 import { RouseError } from './rouse-error.ts'
 
+/** A schema of any library that follows Standard Schema. */
 export interface StandardSchema<Output = unknown> {
   readonly '~standard': {
     readonly version: 1
@@ -11,10 +12,12 @@ export interface StandardSchema<Output = unknown> {
   }
 }
 
+/** What a schema returns for a value. */
 export type StandardResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] }
 
+/** What a schema finds wrong. */
 export interface StandardIssue {
   readonly message: string
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined

@@ -22,6 +22,7 @@ import {
 } from './work-options.ts'
 import { Worker } from './worker.ts'
 
+/** Options of one pop by hand. */
 export interface PopOptions {
   /** The maximum number of messages. Default 1. */
   readonly batch?: number | undefined
@@ -40,6 +41,7 @@ export interface PopOptions {
 
 const batchDefault = 100
 
+/** A consumer group of a queue: workers, iteration, and pops and acks by hand. */
 export class Consumer<Data, Queues> {
   readonly name: string
   readonly #session: Session
@@ -88,6 +90,7 @@ export class Consumer<Data, Queues> {
     )
   }
 
+  /** Takes messages by hand: end each of them with `ack`, `fail`, `retry` or `deadLetter` before its lease expires. */
   async pop(options: PopOptions = {}): Promise<Message<Data>[]> {
     const { batch = 1, partitions = 1, wait = 0, lease } = options
     const { messages } = await this.#calls(options.partition).fetch({
@@ -139,6 +142,7 @@ export class Consumer<Data, Queues> {
     await this.#send([ackOf(message, { ...failedBy(error), ...delayMs })])
   }
 
+  /** Makes the message a dead letter at once. */
   async deadLetter(message: Message<Data>, reason = 'rejected by the consumer'): Promise<void> {
     await this.#send([ackOf(message, deadLetteredFor(reason))])
   }

@@ -56,8 +56,10 @@ export interface BatchContext<Queues> {
   ): Promise<void>
 }
 
+/** Handles one message: returning acknowledges, throwing fails the attempt. */
 export type Handler<Data, Queues> = (message: Message<Data>, context: Context<Queues>) => unknown
 
+/** Handles several messages at once. */
 export type BatchHandler<Data, Queues> = (
   messages: readonly Message<Data>[],
   context: BatchContext<Queues>,

@@ -12,6 +12,7 @@ import type { Worker } from './worker.ts'
 /** A message with the actions of its context. */
 export type StreamedMessage<Data, Queues> = Message<Data> & Context<Queues>
 
+/** The messages of `for await (const message of queue.messages())`. */
 export type MessageStream<Data, Queues> = AsyncIterableIterator<
   StreamedMessage<Data, Queues>,
   undefined

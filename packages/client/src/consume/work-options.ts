@@ -2,6 +2,7 @@ import { type Duration, parseDuration } from '../duration.ts'
 import { RouseError } from '../rouse-error.ts'
 import type { Message } from './message.ts'
 
+/** Options of a worker. */
 export interface WorkOptions {
   /** The most handlers at a time. Default 10. An ordered partition never has more than one. */
   readonly concurrency?: number | undefined
@@ -25,11 +26,13 @@ export interface WorkOptions {
   readonly onError?: ((error: unknown, about: ErrorAbout) => void) | undefined
 }
 
+/** Options of a worker whose handler gets several messages at once. */
 export interface BatchOptions extends WorkOptions {
   /** The maximum number of messages per handler call. Default 100. */
   readonly batch?: number | undefined
 }
 
+/** What an error that no caller sees is about. */
 export interface ErrorAbout {
   readonly kind: 'handler' | 'lease' | 'ack' | 'fetch'
   readonly message?: Message | undefined

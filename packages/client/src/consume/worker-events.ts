@@ -4,6 +4,7 @@ import type { Held } from './held.ts'
 import type { Message } from './message.ts'
 import type { ErrorAbout, WorkSettings } from './work-options.ts'
 
+/** What `Worker.on` reports, by name. */
 export interface WorkerEvents {
   /** A handler begins. In a failed batch, again for each message that is handled alone. */
   active: { readonly message: Message }

@@ -60,6 +60,7 @@ const leavingMs = 1_000
 /** How many refused acknowledgements may wait for a check. Further ones are reported without a check. */
 const refusalsMax = 100
 
+/** Runs the handlers that `work` or `workBatch` was given, until it is stopped. */
 export class Worker {
   readonly #calls: WorkerOptions['calls']
   readonly #settings: WorkSettings
@@ -141,10 +142,12 @@ export class Worker {
     return this.#events.on(name, listener)
   }
 
+  /** As `stop`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop()
   }
 
+  /** `work` and `workBatch` have called it already. */
   start(): void {
     this.#keeper.start()
     this.#scheduleRequests()

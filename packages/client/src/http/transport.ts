@@ -1,6 +1,7 @@
 // Sends requests: by node:http under Node.js, by fetch on other platforms. Under Node.js a request by fetch
 // costs three times as much as one by node:http.
 
+/** One HTTP request. */
 export interface TransportRequest {
   readonly method: string
   readonly url: URL
@@ -16,12 +17,14 @@ export interface TransportRequest {
   readonly leave?: AbortSignal | undefined
 }
 
+/** The answer to a request. */
 export interface TransportAnswer {
   readonly status: number
   readonly retryAfter: string | undefined
   readonly text: string
 }
 
+/** Sends requests. Replace it to use another HTTP client. */
 export interface Transport {
   send(request: TransportRequest): Promise<TransportAnswer>
   /** Closes idle connections. */

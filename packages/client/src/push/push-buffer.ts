@@ -4,6 +4,7 @@
 import { afterThisTurn } from '../clock.ts'
 import { isRouseError, RouseError } from '../rouse-error.ts'
 
+/** What became of a pushed message. */
 export interface Pushed {
   readonly id: string
   readonly status: 'queued' | 'duplicate' | 'scheduled' | 'replaced'

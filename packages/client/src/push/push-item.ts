@@ -1,6 +1,7 @@
 import { type Duration, parseDuration } from '../duration.ts'
 import { RouseError } from '../rouse-error.ts'
 
+/** Options of a message. */
 export interface PushOptions {
   /**
    * Messages of a partition are delivered in order. A message without a partition is independent of all
@@ -29,6 +30,7 @@ export interface PushOptions {
   readonly traceparent?: string | undefined
 }
 
+/** A key that at most one message has at a time. */
 export interface Unique {
   readonly key: string
   /** Whether the key counts in the whole queue, or in the message's partition. Default `queue`. */

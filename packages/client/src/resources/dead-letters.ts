@@ -23,6 +23,7 @@ export interface FailedAttempt {
   readonly endedAt: string
 }
 
+/** A message that is not delivered again in one consumer group. Times are ISO 8601. */
 export interface DeadLetter {
   /** The id of the message. */
   readonly id: string
@@ -41,6 +42,7 @@ export interface DeadLetter {
   readonly history: readonly FailedAttempt[]
 }
 
+/** Dead letters with the same error, counted. */
 export interface DeadLetterErrors {
   readonly queue: string
   readonly consumerGroup: string
@@ -52,6 +54,7 @@ export interface DeadLetterErrors {
   readonly lastFailedAt: string
 }
 
+/** Which dead letters a redrive moves, and how fast. */
 export interface RedriveOptions {
   /** Only these: ids of messages or of dead letters. */
   readonly ids?: readonly string[] | undefined
@@ -59,6 +62,7 @@ export interface RedriveOptions {
   readonly rate?: number | undefined
 }
 
+/** A redrive: dead letters that are delivered again, in the background. */
 export interface Redrive {
   readonly id: string
   readonly queue: string
@@ -136,10 +140,12 @@ export class DeadLetters<Queues> {
     return total
   }
 
+  /** How far a redrive is. */
   async redriveStatus(id: string, options: CallOptions = {}): Promise<Redrive> {
     return await ask(this.#caller, 'GET', `${base}/redrives/${segment(id)}`, options)
   }
 
+  /** Stops a redrive. What it has moved stays moved. */
   async cancelRedrive(id: string, options: CallOptions = {}): Promise<Redrive> {
     return await ask(this.#caller, 'DELETE', `${base}/redrives/${segment(id)}`, options)
   }

@@ -21,10 +21,12 @@ export class Groups<Queues> {
     this.#caller = caller
   }
 
+  /** All groups of all queues. */
   list({ signal }: CallOptions = {}): AsyncGenerator<GroupInfo, undefined> {
     return pages(this.#caller, '/groups', 'groups', {}, signal)
   }
 
+  /** One group of one queue. */
   async get(
     group: string,
     queue: keyof Queues & string,

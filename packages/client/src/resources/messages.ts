@@ -2,6 +2,7 @@ import { type Duration, parseDuration } from '../duration.ts'
 import type { Caller } from '../http/caller.ts'
 import { ask, type CallOptions, pages, segment } from './list.ts'
 
+/** Where a message is. */
 export type MessageState =
   | 'scheduled'
   | 'ready'
@@ -11,6 +12,7 @@ export type MessageState =
   | 'completed'
   | 'cancelled'
 
+/** Which messages a list has. */
 export interface MessageFilter<Queues> {
   readonly queue: keyof Queues & string
   readonly state?: MessageState | undefined
@@ -48,6 +50,7 @@ export interface MessageGroup {
   readonly progress: unknown
 }
 
+/** A message and its state in every consumer group. */
 export interface MessageInfo extends StoredMessage {
   readonly state: MessageState
   readonly firstDeliveredAt: string | null
@@ -58,6 +61,7 @@ export interface MessageInfo extends StoredMessage {
   readonly groups: readonly MessageGroup[]
 }
 
+/** How long to wait for the end of a message, and in which group. */
 export interface WaitOptions extends CallOptions {
   /** How long to wait. Default 30 s. */
   readonly timeout?: Duration | undefined
@@ -73,10 +77,12 @@ export class Messages<Queues> {
     this.#caller = caller
   }
 
+  /** Rejects with `not_found` if there is none. */
   async get(id: string, options: CallOptions = {}): Promise<MessageInfo> {
     return await ask(this.#caller, 'GET', pathOf(id), options)
   }
 
+  /** Partition by partition, each in its order. */
   list(
     filter: MessageFilter<Queues>,
     { signal }: CallOptions = {},

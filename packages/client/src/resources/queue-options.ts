@@ -20,6 +20,7 @@ export interface ExponentialBackoff {
   readonly jitter: boolean
 }
 
+/** At most `limit` deliveries in every `perMs`. */
 export interface RateLimit {
   readonly limit: number
   readonly perMs: number

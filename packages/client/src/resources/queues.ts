@@ -27,6 +27,7 @@ export interface WhyReason {
   readonly text: string
 }
 
+/** Which queues a list has. */
 export interface QueueFilter extends CallOptions {
   /** A part of the name. */
   readonly search?: string | undefined

@@ -1,6 +1,7 @@
 import type { Caller } from '../http/caller.ts'
 import { ask, type CallOptions, pages, segment } from './list.ts'
 
+/** What a schedule pushes, and when. */
 export interface ScheduleSettings<Name extends string = string, Payload = unknown> {
   readonly queue: Name
   /** Five fields, six with seconds in front, or a nickname such as `@daily`. */
@@ -53,14 +54,17 @@ export class Schedules<Queues> {
     return await ask(this.#caller, 'PUT', pathOf(name), { body: settings, ...options })
   }
 
+  /** Rejects with `not_found` if there is none. */
   async get(name: string, options: CallOptions = {}): Promise<Schedule> {
     return await ask(this.#caller, 'GET', pathOf(name), options)
   }
 
+  /** Messages that it has pushed stay. */
   async delete(name: string, options: CallOptions = {}): Promise<void> {
     await ask(this.#caller, 'DELETE', pathOf(name), options)
   }
 
+  /** All schedules. */
   list({ signal }: CallOptions = {}): AsyncGenerator<Schedule, undefined> {
     return pages(this.#caller, '/schedules', 'schedules', {}, signal)
   }

@@ -9,6 +9,7 @@ export interface PgClient {
   query(text: string, values: unknown[]): PromiseLike<unknown>
 }
 
+/** Runs the statements in the transaction of a client of `pg`. */
 export function fromPg(client: PgClient): SqlExecutor {
   return { query: (text, values) => client.query(text, values) }
 }
@@ -19,6 +20,7 @@ export interface KyselyTransaction {
   executeQuery(query: any): Promise<{ readonly rows: unknown[] }>
 }
 
+/** Runs the statements in a transaction of Kysely. */
 export function fromKysely(transaction: KyselyTransaction): SqlExecutor {
   return {
     query: (sql, parameters) =>
@@ -37,6 +39,7 @@ export interface DrizzleTransaction {
   execute(query: any): PromiseLike<unknown>
 }
 
+/** Runs the statements in a transaction of Drizzle. */
 export function fromDrizzle(transaction: DrizzleTransaction): SqlExecutor {
   return {
     query(sql, params) {
@@ -53,6 +56,7 @@ export interface KnexTransaction {
   raw(sql: string, bindings: any): PromiseLike<unknown>
 }
 
+/** Runs the statements in a transaction of Knex. */
 export function fromKnex(transaction: KnexTransaction): SqlExecutor {
   return { query: (text, values) => transaction.raw(text.replaceAll(/\$\d+/g, '?'), values) }
 }
@@ -62,6 +66,7 @@ export interface PrismaTransaction {
   $queryRawUnsafe(query: string, ...values: unknown[]): PromiseLike<unknown>
 }
 
+/** Runs the statements in a transaction of Prisma. */
 export function fromPrisma(transaction: PrismaTransaction): SqlExecutor {
   return { query: (text, values) => transaction.$queryRawUnsafe(text, ...values) }
 }
@@ -72,6 +77,7 @@ export interface PostgresTransaction {
   unsafe(query: string, parameters: any[]): PromiseLike<unknown>
 }
 
+/** Runs the statements in a transaction of the package `postgres`. */
 export function fromPostgres(transaction: PostgresTransaction): SqlExecutor {
   return { query: (text, values) => transaction.unsafe(text, values) }
 }

@@ -24,6 +24,7 @@ interface Recorded {
   readonly message: PushedMessage
 }
 
+/** Settings of a client for tests. */
 // biome-ignore lint/suspicious/noExplicitAny: without declared queues, payloads are untyped
 export interface TestRouseOptions<Queues extends object = any>
   extends Omit<RouseOptions<Queues>, 'urls' | 'transport'> {
@@ -45,6 +46,7 @@ export function testRouse<Queues extends object = Record<string, any>>(
   return new TestRouse(options)
 }
 
+/** A client with a node in memory, whose clock the test moves. */
 export class TestRouse<Queues extends object> extends Rouse<Queues> {
   readonly #server: MemoryServer
   readonly #pushed: Recorded[]

@@ -13,7 +13,7 @@ import { enforceGrants } from './authorization.ts'
 import { allowOrigins } from './cors.ts'
 import { toRouseError } from './errors.ts'
 import { parseJsonBody } from './json-body.ts'
-import { applyRequestSchemas } from './request-schemas.ts'
+import { applyRequestSchemas, compileOnFirstUse } from './request-schemas.ts'
 import type { TlsOptions } from './tls.ts'
 import { closeUnusedConnections } from './unused-connections.ts'
 import { createFaultFinder } from './validation-errors.ts'
@@ -53,7 +53,10 @@ export function createServer(context: BrokerContext, tls?: TlsOptions): FastifyI
         removeAdditional: false,
         strict: false,
       },
-      onCreate: (ajv) => faults.use(ajv),
+      onCreate(ajv) {
+        compileOnFirstUse(ajv)
+        faults.use(ajv)
+      },
     },
     clientErrorHandler: (error, socket) => answerClientError(context, error, socket),
     frameworkErrors: (error, request, reply) => {

@@ -5,8 +5,7 @@ import { setup } from './setup.mjs'
 
 await setup()
 await runOrExit(process.execPath, [
-  '--import',
-  'tsx',
+  `--import=${new URL('typescript/register.mjs', import.meta.url).href}`,
   '--conditions=@rouse/source',
   join('test', 'chaos', 'chaos-command.ts'),
   ...process.argv.slice(2),

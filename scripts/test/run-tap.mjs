@@ -21,8 +21,11 @@ const runAgainMax = 5
 
 /** How many tests passed and failed, and the names of the unsteady files. */
 export async function runTap(files, settings = {}) {
-  const { bundleNode } = await import('./bundle-node.mjs') // needs a package, so it is loaded after the set-up
-  const environment = { ROUSE_TEST_NODE: await bundleNode(), ...settings }
+  // They need packages, so they are loaded after the set-up.
+  const { bundleNode } = await import('./bundle-node.mjs')
+  const { bundleTap } = await import('./bundle-tap.mjs')
+  const bundles = { ROUSE_TEST_NODE: await bundleNode(), ROUSE_TEST_TAP: await bundleTap() }
+  const environment = { ...bundles, ...settings }
   const timed = inStartOrder(files.filter((file) => !isUntimed(file)))
   const first = (
     await Promise.all([

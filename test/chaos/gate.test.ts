@@ -25,7 +25,8 @@ t.test('eight faults under all workloads break no promise', { timeout: msMax }, 
 
 async function runGate(): Promise<{ code: number | null; lines: string[] }> {
   const command = fileURLToPath(new URL('chaos-command.ts', import.meta.url))
-  const node = ['--import', 'tsx', '--conditions=@rouse/source', command]
+  const loader = new URL('../../scripts/typescript/register.mjs', import.meta.url).href
+  const node = [`--import=${loader}`, '--conditions=@rouse/source', command]
   const env = ['env', '-i', `PATH=${process.env.PATH}`, `HOME=${process.env.HOME}`]
   const gate = [...env, process.execPath, ...node, '--gate', '--seed', '7']
   // The gate runs at lower priority than the tests that run at the same time, because some of those measure

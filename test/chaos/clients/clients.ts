@@ -30,8 +30,7 @@ interface Slot {
 const slotCount = 4
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const program = [
-  '--import',
-  'tsx',
+  `--import=${new URL('../../../scripts/typescript/register.mjs', import.meta.url).href}`,
   '--conditions=@rouse/source',
   fileURLToPath(new URL('client-process.ts', import.meta.url)),
 ]

@@ -13,9 +13,10 @@ import { packMessages } from '../../src/wire/messages.ts'
 import { alive, startNode } from '../support/transport-suite.ts'
 
 const program = fileURLToPath(new URL('../support/peer-process.ts', import.meta.url))
+const loader = new URL('../../../../scripts/typescript/register.mjs', import.meta.url).href
 
 async function startPeer(t: Test, index: number, ...more: string[]): Promise<ChildProcess> {
-  const args = ['--import', 'tsx', '--conditions=@rouse/source', program, `${index}`, ...more]
+  const args = [`--import=${loader}`, '--conditions=@rouse/source', program, `${index}`, ...more]
   const env = { ...process.env, NODE_OPTIONS: '' }
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], env })
   t.teardown(() => child.kill('SIGKILL'))

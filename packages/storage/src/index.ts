@@ -11,8 +11,6 @@ export {
 } from './auth/keys.ts'
 export type { AckedBatch, AckItem, AckStatus } from './delivery/ack.ts'
 export { ack } from './delivery/ack.ts'
-export type { AckAndPopRequest, AckAndPopResult } from './delivery/ack-and-pop.ts'
-export { ackAndPop } from './delivery/ack-and-pop.ts'
 export type { HeldName } from './delivery/find-held.ts'
 export { findHeld } from './delivery/find-held.ts'
 export type { HeldMessage, Holdings, MessageName } from './delivery/holdings.ts'

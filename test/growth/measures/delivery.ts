@@ -3,7 +3,6 @@ import type { PopSource } from '@rouse/protocol'
 import {
   type AckItem,
   ack,
-  ackAndPop,
   ackIn,
   type Executor,
   enqueue,
@@ -257,12 +256,6 @@ export const delivery: readonly Measure[] = [
         demands: [{ batch: 10, partitions: 2, holder: 'test', leasePerMessage: true }],
       }),
   },
-  withLease('an ack and a pop', (probe, lease) =>
-    ackAndPop(probe, {
-      acks: [first(lease, 'completed')],
-      pop: { source: { queue: 'hot' }, group: 'g01', demands },
-    }),
-  ),
   withLease('a message of a lease by its key', (probe, { leaseId, partitionId }) =>
     findHeld(probe, [{ leaseId, partitionId, transactionId: 'none' }]),
   ),

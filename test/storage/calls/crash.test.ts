@@ -2,7 +2,7 @@
 // names of the barriers are read from the functions, so that new barriers are tested automatically.
 import { readFileSync } from 'node:fs'
 import { migrationsDirectory } from '@rouse/database'
-import { ack, ackAndPop, type Executor, type Lease, pop, push, transaction } from '@rouse/storage'
+import { ack, type Executor, type Lease, pop, push, transaction } from '@rouse/storage'
 import { test } from 'tap'
 import { demand, item, message, openStorage, type Storage } from '../support/storage.ts'
 import { dumpTables } from '../support/table-dump.ts'
@@ -67,14 +67,6 @@ const victims: Record<string, Victim> = {
   'ack that moves a dead letter': {
     files: ['ack/give_up.sql'],
     call: (_, on, [lease]) => ack(on, [item(lease as Lease, 0, 'dlq')]),
-  },
-  'ack and pop': {
-    files: ['pop/ack_and_pop.sql'],
-    call: (_, on, [lease]) =>
-      ackAndPop(on, {
-        acks: [item(lease as Lease)],
-        pop: { source: { queue: 'q' }, group: 'g', demands: [demand({})] },
-      }),
   },
   transaction: {
     files: ['ack/transaction.sql'],

@@ -23,8 +23,6 @@ const calls = [
   `rouse.pop(null, null, 'n', null, 'g', array[1], array[1], array[1000], null, array['me'])`,
   `rouse.ack(array['${lease}'::uuid], array[null::bigint], array[null::bigint])`,
   `rouse.ack(array['${lease}'::uuid], array[null::bigint], array[null::bigint], array['failed'])`,
-  `rouse.ack_and_pop(array['${lease}'::uuid], array[null::bigint], array[null::bigint], null, null, null, null, null,
-     'q', null, null, null, 'g', array[1], array[1], array[1000], null, array['me'], 'all', null, 0, 1000)`,
   `rouse.transaction(null, null, null, null, null, null, null, null, ${one}, null, null, null, null, null)`,
   `rouse.release(array['${lease}'::uuid])`,
   `rouse.extend(array['${lease}'::uuid], array[1000])`,

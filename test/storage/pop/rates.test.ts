@@ -2,7 +2,6 @@
 // more.
 import {
   ack,
-  ackAndPop,
   configure,
   dueTimes,
   groupsWithWork,
@@ -275,15 +274,6 @@ test('rate and partitionRate both apply, and with maxInFlight all three', async 
   await set('q', { rate: { limit: 50, perMs: 50 }, partitionRate: null, maxInFlight: 7 })
   const { leases } = await take('q', { batch: 99, partitions: 9 })
   t.equal(payloads({ leases }).length, 0, 'the old bucket was empty')
-})
-
-test('the bucket of a group is not read while its acks hold lanes', async (t) => {
-  const { lease, pool, send } = await openLimited(t, { rate: { limit: 9, perMs: 1_000 } })
-  await send('q', 'p', [1, 2])
-  const acks = [item(await lease('q'))]
-  const popRequest = { source: { queue: 'q' }, group: 'g', demands: [demand({})] }
-  const { popped } = await ackAndPop(pool, { acks, pop: popRequest })
-  t.equal(popped, undefined, 'the caller pops in a separate call')
 })
 
 test('in any window, no more than limit × T / perMs + limit messages are delivered', async (t) => {

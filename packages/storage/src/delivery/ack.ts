@@ -72,7 +72,7 @@ export function resultValues(items: readonly AckItem[]): unknown {
 }
 
 /** Columns: rejected, dead, then a wake hint. The last row has no hint. */
-export function readAck(rows: readonly unknown[][]): AckedBatch {
+function readAck(rows: readonly unknown[][]): AckedBatch {
   const last = rows.at(-1) as unknown[]
   return {
     rejected: (last[0] as number[]).map((n) => n - 1),

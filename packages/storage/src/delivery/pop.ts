@@ -67,12 +67,12 @@ export interface PopResult {
   readonly leases: Lease[]
 }
 
-export const popColumns =
+const popColumns =
   'status, waiter, lease_id, queue, partition_id, partition, attempt, expires_ms, ' +
   'seq, message_id, created_ms, transaction_id, trace_id, payload, headers'
 
 /** All but the last two, which are `durable` and `bytesMax`. */
-export const popParameters = [
+const popParameters = [
   'text',
   'text',
   'text',
@@ -114,7 +114,7 @@ export async function pop(executor: Executor, request: PopRequest): Promise<PopR
   return readPop(await callRows(executor, popPerMessageCall, [...values, each]))
 }
 
-export function popValues(request: PopRequest): unknown[] {
+function popValues(request: PopRequest): unknown[] {
   const { source, demands, subscription = 'all' } = request
   const named = 'queue' in source ? source : undefined
   const shared = 'queue' in source ? undefined : source
@@ -140,7 +140,7 @@ export function popValues(request: PopRequest): unknown[] {
 }
 
 /** Columns: as `popColumns`. */
-export function readPop(rows: readonly unknown[][]): PopResult {
+function readPop(rows: readonly unknown[][]): PopResult {
   let status: PopStatus = 'empty'
   let databaseTimeMs = 0
   let opensAtMs: number | null = null

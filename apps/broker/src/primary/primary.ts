@@ -36,6 +36,7 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   try {
     const onWait = (wait: string) => {
       reason = wait
+      listener.open()
     }
     prepared = await prepareDatabase({ pool, config, log, stopped, random: Math.random, onWait })
   } catch (error) {

@@ -1,5 +1,8 @@
-// Serves `/live` and `/ready` while the database is being prepared. The process is live but not ready;
-// `/ready` gives the reason. The listener closes before the workers bind the port.
+// Serves `/live` and `/ready` while the start waits for the database. The process is live but not ready; `/ready` gives
+// the reason. The listener closes before the workers bind the port.
+//
+// A node that merely starts does not listen yet: a balancer that does not check nodes, such as nginx, sends a request
+// whose connection was refused to another node. It must not do so with a request that a node has refused.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { isLoopback } from '@rouse/gossip'
@@ -16,26 +19,28 @@ export interface StartListenerOptions {
 }
 
 export interface StartListener {
+  /** Listens from now on, because the start waits for something. Idempotent. */
+  open(): void
   /** Resolves when the port is free. */
   stop(): Promise<void>
 }
 
-/** The delay before the listener starts. Most nodes have prepared their database by then and need none. */
-const startAfterMs = 250
+/** A start that takes longer, such as that of a long migration, is reported, too. Most nodes need no listener. */
+const startAfterMs = 5_000
 
 export function startListener({ config, log, reason }: StartListenerOptions): StartListener {
   // The reason may name hosts, logins and sessions of the database, and those who ask have no credential.
   const mayShow = isLoopback(config.host)
   let server: Server | undefined
   /** Settles when the server listens or has failed to listen. */
-  let began = Promise.resolve()
-  // With port 0 the address is not known yet.
-  const timer =
-    config.port === 0
-      ? undefined
-      : setTimeout(() => {
-          began = listen()
-        }, startAfterMs)
+  let began: Promise<void> | undefined
+  const timer = setTimeout(open, startAfterMs)
+
+  function open(): void {
+    clearTimeout(timer)
+    // With port 0 the address is not known yet.
+    if (config.port !== 0) began ??= listen()
+  }
 
   async function listen(): Promise<void> {
     // Loaded only here, because a primary that starts quickly needs no HTTP server and saves the memory.
@@ -64,6 +69,7 @@ export function startListener({ config, log, reason }: StartListenerOptions): St
   }
 
   return {
+    open,
     async stop() {
       clearTimeout(timer)
       await began

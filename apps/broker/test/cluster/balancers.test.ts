@@ -1,5 +1,5 @@
-// The shipped files for haproxy and nginx before three nodes: polls wait for their whole time. Behind haproxy,
-// restarting all nodes one after another fails no request; nginx cannot know that a node is starting.
+// The shipped files for haproxy and nginx before three nodes: polls wait for their whole time, and restarting all
+// nodes one after another fails no request.
 // `npm run test:balancers` uses polls of 60 s.
 import { eventually, freePort, programMissing, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
@@ -41,33 +41,33 @@ for (const name of balancers) {
     t.equal((await idle).status, 204)
     t.ok(Date.now() - startedAt >= pollSeconds * 1_000, 'the other poll waited for its whole time')
   })
-}
 
-test('behind haproxy, a rolling restart fails no request', {
-  timeout,
-  skip: programMissing('haproxy'),
-}, async (t) => {
-  const { cluster, ports, url } = await startBehind(t, 'haproxy')
-  const client = new PatientClient(url)
-  t.teardown(() => client.close())
-  const polls = startPolls(client)
-  const load = await startRollingLoad(client)
-  for (const [i, node] of cluster.entries()) {
+  test(`behind ${name}, a rolling restart fails no request`, {
+    timeout,
+    skip: programMissing(name),
+  }, async (t) => {
+    const { cluster, ports, url } = await startBehind(t, name)
+    const client = new PatientClient(url)
+    t.teardown(() => client.close())
+    const polls = startPolls(client)
+    const load = await startRollingLoad(client)
+    for (const [i, node] of cluster.entries()) {
+      await load.morePushed(100)
+      t.match(await node.stop(), { code: 0 }, `node ${i + 1} drained`)
+      const again = await startNode(t, i, optionsOf(node, ports[i] ?? 0))
+      // The next node may go when the balancer sends requests to this one.
+      await eventually(async () => (await statsOf(again.url)).waiting.total > 0, patience)
+    }
     await load.morePushed(100)
-    t.match(await node.stop(), { code: 0 }, `node ${i + 1} drained`)
-    const again = await startNode(t, i, optionsOf(node, ports[i] ?? 0))
-    // The next node may go when the balancer sends requests to this one.
-    await eventually(async () => (await statsOf(again.url)).waiting.total > 0, patience)
-  }
-  await load.morePushed(100)
-  await load.finish()
-  const { finished, failures } = await polls.finish()
-  t.same([...load.failures, ...failures], [], `${load.pushed.size} pushes, ${finished} polls`)
-  t.equal(client.retries, 0, 'the balancer closed no connection without a response')
-  t.equal(new Set(load.delivered).size, load.pushed.size)
-  t.equal(load.delivered.length, load.pushed.size, 'each message was delivered once')
-  t.match(await load.left(), nothingLeft)
-})
+    await load.finish()
+    const { finished, failures } = await polls.finish()
+    t.same([...load.failures, ...failures], [], `${load.pushed.size} pushes, ${finished} polls`)
+    t.equal(client.retries, 0, 'the balancer closed no connection without a response')
+    t.equal(new Set(load.delivered).size, load.pushed.size)
+    t.equal(load.delivered.length, load.pushed.size, 'each message was delivered once')
+    t.match(await load.left(), nothingLeft)
+  })
+}
 
 async function startBehind(t: Test, name: BalancerName) {
   const ports = [await freePort(), await freePort(), await freePort()]

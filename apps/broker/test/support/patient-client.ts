@@ -54,8 +54,10 @@ export class PatientClient {
         })
         response.once('error', reject)
         response.once('end', () => {
-          const parsed: unknown = text === '' ? undefined : JSON.parse(text)
-          resolve({ status: response.statusCode ?? 0, body: parsed })
+          // An error page of a balancer is not JSON.
+          const isJson = response.headers['content-type']?.includes('json') === true
+          const body: unknown = text === '' || !isJson ? text || undefined : JSON.parse(text)
+          resolve({ status: response.statusCode ?? 0, body })
         })
       })
       call.end(body === undefined ? undefined : JSON.stringify(body))

@@ -12,6 +12,7 @@ export type { Duration } from './duration.ts'
 export type { Token } from './http/caller.ts'
 export type { Transport, TransportAnswer, TransportRequest } from './http/transport.ts'
 export { TransportError } from './http/transport.ts'
+export type { Acked, Delivered, Instrument, Operation } from './instrument.ts'
 export type { Logger } from './logging.ts'
 export { PartialPushError } from './push/partial-push-error.ts'
 export type { Pushed } from './push/push-buffer.ts'
@@ -30,6 +31,7 @@ export type {
 export type { GroupInfo, Groups } from './resources/groups.ts'
 export type { CallOptions } from './resources/list.ts'
 export type {
+  Cancelled,
   MessageFilter,
   MessageGroup,
   MessageInfo,

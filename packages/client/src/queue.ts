@@ -1,3 +1,4 @@
+import { enqueueMany, pushIn } from '#sql'
 import { Consumer } from './consume/consumer.ts'
 import type { Session } from './consume/session.ts'
 import { PartialPushError } from './push/partial-push-error.ts'
@@ -8,13 +9,13 @@ import {
   type PushOptions,
   pushItemText,
 } from './push/push-item.ts'
-import type { CallOptions } from './resources/list.ts'
-import type { QueueOptions } from './resources/queue-options.ts'
-import { QueueAdmin, type QueueInfo, type WhyReason } from './resources/queues.ts'
+import { ask, type CallOptions, segment } from './resources/list.ts'
+import { type QueueOptions, wireOptions } from './resources/queue-options.ts'
+import type { QueueInfo, WhyReason } from './resources/queues.ts'
 import { RouseError } from './rouse-error.ts'
 import { checkedBy } from './schema.ts'
 import type { SqlExecutor } from './sql/executor.ts'
-import { enqueueMany, type PushedIn, pushIn } from './sql/push-in.ts'
+import type { PushedIn } from './sql/push-in.ts'
 
 /** Options of a push of several messages. */
 export interface PushManyOptions {
@@ -29,12 +30,10 @@ export interface PushManyOptions {
 /** A queue. As a consumer (`work`, `pop`, …) it uses the queue's default consumer group. */
 export class Queue<Data, Queues> extends Consumer<Data, Queues> {
   readonly #session: Session
-  readonly #admin: QueueAdmin
 
   constructor(session: Session, name: string) {
     super(session, name, undefined)
     this.#session = session
-    this.#admin = new QueueAdmin(session.caller, name)
   }
 
   /** The consumer group of this name. Every group gets every message. */
@@ -49,8 +48,10 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
     this.#session.checkOpen()
     const checked = this.#check(payload)
     if (checked instanceof Promise) await checked
-    const item = this.#item(payload, options)
-    return await this.#session.pushes.push(this.name, item, options.signal)
+    const [pushed] = await this.#pushing(1, () =>
+      this.#session.pushes.push(this.name, [this.#item(payload, options)], options.signal),
+    )
+    return pushed as Pushed
   }
 
   /**
@@ -63,10 +64,18 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
     entries: readonly PushEntry<Data>[],
     { chunked = false, signal }: PushManyOptions = {},
   ): Promise<Pushed[]> {
-    const { pushes, keys: memory } = this.#session
     this.#session.checkOpen()
     if (!chunked) checkCount(entries.length)
     for (const { payload } of entries) await this.#check(payload)
+    return await this.#pushing(entries.length, () => this.#pushAll(entries, chunked, signal))
+  }
+
+  async #pushAll(
+    entries: readonly PushEntry<Data>[],
+    chunked: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<Pushed[]> {
+    const { pushes, keys: memory } = this.#session
     const keys = memory.keysOf(this.name, entries)
     const items = entries.map(({ payload, ...options }, i) =>
       this.#item(payload, { ...options, dedupeKey: keys[i] }),
@@ -74,7 +83,7 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
     const stored: Pushed[] = []
     try {
       for (const chunk of chunked ? chunksOf(items) : [items]) {
-        if (chunk.length > 0) stored.push(...(await pushes.pushTogether(this.name, chunk, signal)))
+        if (chunk.length > 0) stored.push(...(await pushes.push(this.name, chunk, signal)))
       }
     } catch (error) {
       memory.failed(this.name, entries, keys)
@@ -95,7 +104,9 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
    */
   async pushIn(executor: SqlExecutor, payload: Data, options: PushOptions = {}): Promise<PushedIn> {
     await this.#check(payload)
-    return await pushIn(executor, this.name, payload, this.#session.traced(options))
+    return await this.#pushing(1, () =>
+      pushIn(executor, this.name, payload, this.#session.traced(options)),
+    )
   }
 
   /** Stores up to 10,000 messages in your own transaction, with one statement, in this order. */
@@ -104,9 +115,11 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
     entries: readonly PushEntry<Data>[],
   ): Promise<PushedIn[]> {
     for (const { payload } of entries) await this.#check(payload)
-    return await enqueueMany(
-      executor,
-      entries.map((entry) => ({ ...this.#session.traced(entry), ...entry, queue: this.name })),
+    return await this.#pushing(entries.length, () =>
+      enqueueMany(
+        executor,
+        entries.map((entry) => ({ ...this.#session.traced(entry), ...entry, queue: this.name })),
+      ),
     )
   }
 
@@ -115,37 +128,53 @@ export class Queue<Data, Queues> extends Consumer<Data, Queues> {
     options: QueueOptions,
     call: CallOptions = {},
   ): Promise<Readonly<Record<string, unknown>>> {
-    return await this.#admin.configure(options, call)
+    const body = { queue: this.name, options: wireOptions(options) }
+    const { caller } = this.#session
+    const answer = await ask<{ options: Record<string, unknown> }>(caller, 'POST', '/configure', {
+      body,
+      ...call,
+    })
+    return answer.options
   }
 
   /** The queue's options and figures. Rejects with `not_found` if it does not exist. */
   async info(call: CallOptions = {}): Promise<QueueInfo> {
-    return await this.#admin.info(call)
+    return await this.#ask('GET', '', call)
   }
 
   /** Why no message is delivered, in words. */
   async why(call: CallOptions = {}): Promise<readonly WhyReason[]> {
-    return await this.#admin.why(call)
+    return (await this.#ask<{ reasons: WhyReason[] }>('GET', '/why', call)).reasons
   }
 
   /** Stops delivery until `resume`. */
   async pause(call: CallOptions = {}): Promise<void> {
-    await this.#admin.post('pause', call)
+    await this.#ask('POST', '/pause', call)
   }
 
   /** Ends a pause. */
   async resume(call: CallOptions = {}): Promise<void> {
-    await this.#admin.post('resume', call)
+    await this.#ask('POST', '/resume', call)
   }
 
   /** Deletes all messages of the queue. */
   async purge(call: CallOptions = {}): Promise<void> {
-    await this.#admin.post('purge', call)
+    await this.#ask('POST', '/purge', call)
   }
 
   /** Deletes the queue and its messages. */
   async delete(call: CallOptions = {}): Promise<void> {
-    await this.#admin.delete(call)
+    await this.#ask('DELETE', '', call)
+  }
+
+  #ask<Result>(method: 'GET' | 'POST' | 'DELETE', path: string, call: CallOptions) {
+    const { caller } = this.#session
+    return ask<Result>(caller, method, `/queues/${segment(this.name)}${path}`, call)
+  }
+
+  /** Shows a push to an observer. Items are made inside, so that they belong to its trace. */
+  #pushing<Result>(count: number, run: () => Promise<Result>): Promise<Result> {
+    return this.#session.instrument({ kind: 'push', queue: this.name, count }, run)
   }
 
   /** Resolves, or returns, if the payload matches the queue's schema. */
@@ -164,7 +193,6 @@ function checkCount(count: number): void {
   if (count <= requestItemsMax) return
   throw new RouseError(
     'invalid_request',
-    `pushMany takes at most ${requestItemsMax} messages and got ${count}; nothing was sent. ` +
-      'Pass { chunked: true } to send them in several requests.',
+    `pushMany takes at most ${requestItemsMax} messages, not ${count}; pass { chunked: true } for more`,
   )
 }

@@ -113,3 +113,6 @@ export class RouseError extends Error {
 export function isRouseError(error: unknown, code?: ErrorCode): error is RouseError {
   return error instanceof RouseError && (code === undefined || error.code === code)
 }
+
+/** HTTP statuses that mean that an item of the request is invalid, and nothing of the request took effect. */
+export const blames = new Set<number | undefined>([400, 413, 422])

@@ -6,6 +6,7 @@ import { Session } from './consume/session.ts'
 import { type Duration, parseDuration } from './duration.ts'
 import { Caller, type Token } from './http/caller.ts'
 import type { Transport } from './http/transport.ts'
+import type { Instrument } from './instrument.ts'
 import type { Logger } from './logging.ts'
 import { PushBuffer, type Pushed } from './push/push-buffer.ts'
 import { Queue } from './queue.ts'
@@ -15,7 +16,7 @@ import { Groups } from './resources/groups.ts'
 import { Messages } from './resources/messages.ts'
 import { listQueues, type QueueFilter, type QueueInfo } from './resources/queues.ts'
 import { Schedules } from './resources/schedules.ts'
-import { RouseError } from './rouse-error.ts'
+import { RouseError, type RouseErrorOptions } from './rouse-error.ts'
 import type { StandardSchema } from './schema.ts'
 
 /** Settings of a client. */
@@ -39,6 +40,10 @@ export interface RouseOptions<Queues extends object = any> {
    * 10,000.
    */
   readonly bufferMax?: number | undefined
+  /** The name of this program, which leases, attempts and dead letters show. A worker may have its own. */
+  readonly consumer?: string | undefined
+  /** Observes operations. `otel()` of `@rouse/client/otel` returns this option and the next one. */
+  readonly instrument?: Instrument | undefined
   /** Returns the current W3C trace context; called at every push. */
   readonly traceparent?: (() => string | undefined) | undefined
   /**
@@ -57,8 +62,6 @@ export interface RouseOptions<Queues extends object = any> {
   readonly transport?: Transport | undefined
 }
 
-const defaults = { timeout: '10s', retryFor: '30s', bufferMax: 10_000 } as const
-
 /** A client of a Rouse cluster. `Queues` maps each queue to its payload type. */
 // biome-ignore lint/suspicious/noExplicitAny: without declared queues, payloads are untyped
 export class Rouse<Queues extends object = Record<string, any>> {
@@ -72,24 +75,23 @@ export class Rouse<Queues extends object = Record<string, any>> {
   constructor(options: RouseOptions<Queues>) {
     this.#transport = options.transport ?? createTransport()
     const caller = new Caller({
+      ...options,
       urls: typeof options.urls === 'string' ? [options.urls] : options.urls,
       headers: options.headers ?? {},
-      token: options.token,
       transport: this.#transport,
       random: systemRandom,
-      timeoutMs: parseDuration(options.timeout ?? defaults.timeout, 'timeout'),
-      retryForMs: parseDuration(options.retryFor ?? defaults.retryFor, 'retryFor'),
+      timeoutMs: parseDuration(options.timeout ?? '10s', 'timeout'),
+      retryForMs: parseDuration(options.retryFor ?? '30s', 'retryFor'),
     })
     this.#session = new Session({
+      ...options,
       caller,
       pushes: new PushBuffer({
         send: (items) => sendPush(caller, items),
-        messagesMax: options.bufferMax ?? defaults.bufferMax,
+        messagesMax: options.bufferMax ?? 10_000,
       }),
       newId: createIdSource(),
-      logger: options.logger,
       schemas: options.schemas ?? {},
-      traceparent: options.traceparent,
     })
     this.schedules = new Schedules(caller)
     this.messages = new Messages(caller)
@@ -154,6 +156,8 @@ async function sendPush(caller: Caller, items: readonly string[]): Promise<Pushe
  */
 function unknownOf(error: RouseError): RouseError {
   if (error.code !== 'repeat_too_late') return error
-  const { message, status, requestId, node } = error
-  return new RouseError('outcome_unknown', message, { status, requestId, node, cause: error })
+  return new RouseError('outcome_unknown', error.message, {
+    ...(error as RouseErrorOptions),
+    cause: error,
+  })
 }

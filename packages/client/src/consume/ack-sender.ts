@@ -2,9 +2,9 @@
 // while separate requests are in flight wait and are then sent together. If all messages of a lease are
 // completed, one request acknowledges the whole lease.
 
-import { RouseError } from '../rouse-error.ts'
-import type { Ack, AckOutcome } from './consumer-calls.ts'
-import { ackOf, type Ending, type Held, type HeldLease, rolledBack } from './held.ts'
+import { blames, isRouseError, RouseError } from '../rouse-error.ts'
+import type { AckOutcome } from './consumer-calls.ts'
+import { type Ending, type Held, type HeldLease, rolledBack } from './held.ts'
 
 export interface PendingAck {
   readonly held: Held
@@ -18,9 +18,9 @@ export interface PendingAck {
 }
 
 export interface AckSenderOptions {
-  readonly send: (acks: readonly Ack[]) => Promise<readonly AckOutcome[]>
-  /** Completes all messages of a lease. */
-  readonly sendLease: (lease: HeldLease) => Promise<AckOutcome>
+  readonly send: (acks: readonly PendingAck[]) => Promise<readonly AckOutcome[]>
+  /** Completes all messages of the lease of these acknowledgements. */
+  readonly sendLease: (acks: readonly PendingAck[]) => Promise<AckOutcome>
   /** True if the lease cannot have been reassigned yet. */
   readonly isOurs: (held: Held) => boolean
   /** Called when the message has ended or the lease is lost. */
@@ -51,7 +51,7 @@ export class AckSender {
 
   add(held: Held, ending: Ending, onSettled?: PendingAck['onSettled']): void {
     held.settled = true
-    const ack = { held, ending, onSettled, isCheck: false, afterUnknown: false }
+    const ack = pendingOf(held, ending, onSettled, false)
     const { lease } = held
     const isPlain = ending.status === 'completed' && ending.result === undefined
     if (!isPlain || lease.size < wholeSizeMin) {
@@ -74,7 +74,7 @@ export class AckSender {
    * transaction of ackIn was rolled back.
    */
   check(held: Held, ending: Ending, onSettled?: PendingAck['onSettled']): void {
-    this.#loose.push({ held, ending, onSettled, isCheck: true, afterUnknown: false })
+    this.#loose.push(pendingOf(held, ending, onSettled, true))
   }
 
   /**
@@ -142,10 +142,10 @@ export class AckSender {
     this.#isSendingWhole = whole.length > 0
     const { send, sendLease } = this.#options
     await Promise.all([
-      this.#await(list, () => send(list.map(({ held, ending }) => ackOf(held.message, ending)))),
+      this.#await(list, send),
       ...whole.map((acks) =>
         this.#await(acks, async () => {
-          const outcome = await sendLease((acks[0] as PendingAck).held.lease)
+          const outcome = await sendLease(acks)
           return acks.map(() => outcome)
         }),
       ),
@@ -153,18 +153,21 @@ export class AckSender {
     this.#isSendingWhole = false
   }
 
-  async #await(
-    acks: readonly PendingAck[],
-    send: () => Promise<readonly AckOutcome[]>,
-  ): Promise<void> {
+  /** A request that is refused because of one acknowledgement is repeated in halves until that one is alone. */
+  async #await(acks: readonly PendingAck[], send: AckSenderOptions['send']): Promise<void> {
     if (acks.length === 0) return
     try {
-      this.settle(acks, await send())
+      this.settle(acks, await send(acks))
     } catch (error) {
-      const known =
-        error instanceof RouseError
-          ? error
-          : new RouseError('bad_answer', String(error), { cause: error })
+      if (acks.length > 1 && isRouseError(error) && blames.has(error.status)) {
+        const half = acks.length >> 1
+        await this.#await(acks.slice(0, half), this.#options.send)
+        await this.#await(acks.slice(half), this.#options.send)
+        return
+      }
+      const known = isRouseError(error)
+        ? error
+        : new RouseError('bad_answer', String(error), { cause: error })
       for (const ack of acks) this.#end(ack, known)
     }
   }
@@ -179,17 +182,22 @@ export class AckSender {
     if (isAccepted) return undefined
     const unknown = outcome === 'unknown' || pending.afterUnknown
     if (!unknown) return leaseLost()
-    if (this.#options.isOurs(pending.held)) return undefined
-    return new RouseError(
-      'outcome_unknown',
-      'it is unknown whether the acknowledgement took effect',
-    )
+    return this.#options.isOurs(pending.held) ? undefined : outcomeUnknown()
   }
 
   #end(pending: PendingAck, error: RouseError | undefined): void {
     this.#options.onEnded(pending, error)
     pending.onSettled?.(error)
   }
+}
+
+function pendingOf(
+  held: Held,
+  ending: Ending,
+  onSettled: PendingAck['onSettled'],
+  isCheck: boolean,
+): PendingAck {
+  return { held, ending, onSettled, isCheck, afterUnknown: false }
 }
 
 /** Undefined if the handler threw: its error has already been reported. */
@@ -199,7 +207,11 @@ function faultOfCheck({ errorCode, error }: Ending): RouseError | undefined {
     : undefined
 }
 
-export function leaseLost(cause?: unknown): RouseError {
+export function outcomeUnknown(): RouseError {
+  return new RouseError('outcome_unknown', 'it is unknown whether the acknowledgement took effect')
+}
+
+export function leaseLost(): RouseError {
   const text = 'lease lost: expired, reassigned or already acknowledged'
-  return new RouseError('lease_lost', text, { status: 409, cause })
+  return new RouseError('lease_lost', text, { status: 409 })
 }

@@ -1,8 +1,11 @@
 // The requests of a consumer: one queue, one consumer group, optionally one partition.
 import type { Answer, Call, Caller } from '../http/caller.ts'
+import type { Instrument } from '../instrument.ts'
+import { jsonText } from '../push/push-item.ts'
 import { RouseError } from '../rouse-error.ts'
 import { errorOfAnswer } from './failure.ts'
 import type { Message } from './message.ts'
+import type { Session } from './session.ts'
 
 /** How one delivery ended, with the ids that name it. */
 export interface Ack {
@@ -28,6 +31,9 @@ export interface Fetch {
   /** Default: the queue's lease time. */
   readonly leaseSeconds?: number | undefined
   readonly autoAck?: boolean | undefined
+  readonly leasePerMessage?: boolean | undefined
+  /** The name that the consumer gives itself. */
+  readonly consumer?: string | undefined
   /**
    * Acknowledged before the pop. Absent if there are none: an empty list would still add a result to the
    * response.
@@ -57,11 +63,13 @@ export const requestAcksMax = 1_000
 export class ConsumerCalls<Data> {
   readonly queue: string
   readonly group: string | undefined
+  readonly instrument: Instrument
+  readonly traced: Session['traced']
   readonly #caller: Caller
   readonly #popPath: string
 
   constructor(
-    caller: Caller,
+    { caller, instrument, traced }: Pick<Session, 'caller' | 'instrument' | 'traced'>,
     {
       queue,
       group,
@@ -70,85 +78,85 @@ export class ConsumerCalls<Data> {
   ) {
     this.queue = queue
     this.group = group
+    this.instrument = instrument
+    this.traced = traced
     this.#caller = caller
     const part = partition === undefined ? '' : `/partition/${encodeURIComponent(partition)}`
     this.#popPath = `/pop/queue/${encodeURIComponent(queue)}${part}`
   }
 
-  async fetch(fetch: Fetch): Promise<Fetched<Data>> {
-    const { batch, partitions, waitMs, leaseSeconds, autoAck, acks, from } = fetch
-    const answer = await this.#caller.call({
-      method: 'POST',
-      path: this.#popPath,
-      body: JSON.stringify({
-        batch,
-        partitions,
+  fetch(fetch: Fetch): Promise<Fetched<Data>> {
+    const { queue, group } = this
+    return this.instrument({ kind: 'deliver', queue, group }, () => this.#fetch(fetch))
+  }
+
+  async #fetch(fetch: Fetch): Promise<Fetched<Data>> {
+    const { waitMs, from, retryForMs, signal, leave, ...body } = fetch
+    const answer = await this.#post(
+      this.#popPath,
+      {
+        ...body,
         wait: waitMs > 0,
         timeout: waitMs,
         consumerGroup: this.group,
-        leaseSeconds,
-        autoAck,
-        acks,
         subscriptionMode: typeof from === 'string' ? from : undefined,
         subscriptionFrom: from instanceof Date ? from.toISOString() : undefined,
-      }),
-      timeoutMs: waitMs + answerMsMax,
-      retryForMs: fetch.retryForMs,
-      signal: fetch.signal,
-      leave: fetch.leave,
-      // If the answer is lost, the auto-acknowledged messages are lost, too: the caller must see the error.
-      atMostOnce: autoAck,
-    })
+      },
+      {
+        timeoutMs: waitMs + answerMsMax,
+        retryForMs,
+        signal,
+        leave,
+        // If the answer is lost, the auto-acknowledged messages are lost, too: the caller must see the error.
+        atMostOnce: body.autoAck,
+      },
+    )
     if (answer.status === 204) return { messages: [], outcomes: [] }
-    const body = readAnswer<{ messages: Message<Data>[]; acks?: AckResult[] }>(answer)
-    return { messages: body.messages, outcomes: toOutcomes(body.acks ?? [], answer) }
+    const { messages, acks = [] } = readAnswer<{ messages: Message<Data>[]; acks?: AckResult[] }>(
+      answer,
+    )
+    return { messages, outcomes: toOutcomes(acks, answer) }
   }
 
   async ack(acks: readonly Ack[], limits: CallLimits = {}): Promise<readonly AckOutcome[]> {
-    const answer = await this.#caller.call({
-      method: 'POST',
-      path: '/ack/batch',
-      body: JSON.stringify({ consumerGroup: this.group, acknowledgments: acks }),
-      ...limits,
-    })
+    const body = { consumerGroup: this.group, acknowledgments: acks }
+    const answer = await this.#post('/ack/batch', body, limits)
     return toOutcomes(readAnswer<AckResult[]>(answer), answer)
   }
 
   /** Completes all messages of the lease. */
   async ackLease(leaseId: string, limits: CallLimits = {}): Promise<AckOutcome> {
-    const answer = await this.#caller.call({
-      method: 'POST',
-      path: '/ack/batch',
-      body: JSON.stringify({ consumerGroup: this.group, leaseId, status: 'completed' }),
-      ...limits,
-    })
-    if (answer.status === 409) return answer.afterUnknown ? 'unknown' : 'lost'
-    readAnswer(answer)
-    return 'accepted'
+    const body = { consumerGroup: this.group, leaseId, status: 'completed' }
+    return outcomeOf(await this.#post('/ack/batch', body, limits))
   }
 
   /** Acknowledges and pushes atomically. */
-  async transact(acks: readonly Ack[], items: readonly string[]): Promise<AckOutcome> {
-    const operations = acks.map((ack) => JSON.stringify({ type: 'ack', ...this.#grouped(ack) }))
+  async transact(
+    acks: readonly Ack[],
+    items: readonly string[],
+    limits: CallLimits = {},
+  ): Promise<AckOutcome> {
+    const operations = acks.map((ack) =>
+      JSON.stringify({ type: 'ack', consumerGroup: this.group, ...ack }),
+    )
     operations.push(`{"type":"push","items":[${items.join(',')}]}`)
-    const answer = await this.#caller.call({
-      method: 'POST',
-      path: '/transaction',
-      body: `{"operations":[${operations.join(',')}]}`,
-    })
-    if (answer.status === 409) return answer.afterUnknown ? 'unknown' : 'lost'
-    readAnswer(answer)
-    return 'accepted'
+    const body = `{"operations":[${operations.join(',')}]}`
+    return outcomeOf(await this.#post('/transaction', body, limits))
+  }
+
+  /** Reports how far the handling of a message is. */
+  async progress(message: Message, progress: unknown, limits: CallLimits = {}): Promise<void> {
+    const body = jsonText({ receipt: message.receipt, progress })
+    readAnswer(await this.#post(`/messages/${message.id}/progress`, body, limits))
   }
 
   /** Resolves to false if the lease is lost. */
-  async extend(leaseId: string, seconds: number, limits: CallLimits = {}): Promise<boolean> {
-    const path = `/lease/${leaseId}/extend`
-    const body = JSON.stringify({ seconds })
-    const answer = await this.#caller.call({ method: 'POST', path, body, ...limits })
-    if (answer.status === 409) return false
-    readAnswer(answer)
-    return true
+  async extend(
+    leaseId: string,
+    lease: { readonly seconds: number; readonly exact?: boolean | undefined },
+    limits: CallLimits = {},
+  ): Promise<boolean> {
+    return outcomeOf(await this.#post(`/lease/${leaseId}/extend`, lease, limits)) === 'accepted'
   }
 
   /** Releases the remaining messages of the lease. A lease with none left also counts as released. */
@@ -174,14 +182,22 @@ export class ConsumerCalls<Data> {
     return own?.status === 'completed'
   }
 
-  #grouped(ack: Ack): object {
-    return this.group === undefined ? ack : { ...ack, consumerGroup: this.group }
+  #post(path: string, body: unknown, limits: Partial<Call>): Promise<Answer> {
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    return this.#caller.call({ ...limits, method: 'POST', path, body: text })
   }
 }
 
 interface AckResult {
   readonly success: boolean
   readonly dlq?: boolean
+}
+
+/** Of a request that takes effect as a whole or not at all. */
+function outcomeOf(answer: Answer): AckOutcome {
+  if (answer.status === 409) return answer.afterUnknown ? 'unknown' : 'lost'
+  readAnswer(answer)
+  return 'accepted'
 }
 
 function toOutcomes(results: readonly AckResult[], { afterUnknown }: Answer): AckOutcome[] {

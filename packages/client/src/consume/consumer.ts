@@ -2,13 +2,14 @@
 
 import { type Duration, parseDuration } from '../duration.ts'
 import { type PushTo, pushItemText } from '../push/push-item.ts'
+import type { CallOptions } from '../resources/list.ts'
 import { isRouseError, RouseError } from '../rouse-error.ts'
 import { checkedBy, type StandardSchema } from '../schema.ts'
-import { leaseLost } from './ack-sender.ts'
-import { type Ack, type AckOutcome, ConsumerCalls } from './consumer-calls.ts'
+import { leaseLost, outcomeUnknown } from './ack-sender.ts'
+import { type AckOutcome, ConsumerCalls } from './consumer-calls.ts'
 import type { BatchHandler, Context, Handler } from './context.ts'
 import { Discard } from './ending-errors.ts'
-import { ackOf, deadLetteredFor, failedBy } from './held.ts'
+import { ackOf, deadLetteredFor, delayOf, type Ending, failedBy, resultOf } from './held.ts'
 import type { Job } from './job.ts'
 import type { Message } from './message.ts'
 import { type MessageStream, streamMessages } from './message-stream.ts'
@@ -36,6 +37,10 @@ export interface PopOptions {
   readonly autoAck?: boolean | undefined
   readonly partition?: string | undefined
   readonly from?: 'all' | 'new' | Date | undefined
+  /** Gives each message a lease of its own; at most 100 messages, and one of an ordered partition. */
+  readonly leasePerMessage?: boolean | undefined
+  /** The name that leases, attempts and dead letters show. Default: that of the client. */
+  readonly consumer?: string | undefined
   readonly signal?: AbortSignal | undefined
 }
 
@@ -71,7 +76,7 @@ export class Consumer<Data, Queues> {
    * handler may see a message twice in one attempt.
    */
   workBatch(options: BatchOptions, handler: BatchHandler<Data, Queues>): Worker {
-    return this.#start(options, options.batch ?? batchDefault, (job) =>
+    return this.#start({ ...options, results: false }, options.batch ?? batchDefault, (job) =>
       handler(
         job.messages.map(({ message }) => message),
         job,
@@ -84,9 +89,11 @@ export class Consumer<Data, Queues> {
    * (throw, break, return) fails the attempt with the code `loop_left`, unless the message was ended before,
    * for example by `await message.ack()`.
    */
-  messages(options: Omit<WorkOptions, 'concurrency'> = {}): MessageStream<Data, Queues> {
+  messages(
+    options: Omit<WorkOptions, 'concurrency' | 'results'> = {},
+  ): MessageStream<Data, Queues> {
     return streamMessages((handle, onStopping) =>
-      this.#start({ ...options, concurrency: 1 }, 1, handle, onStopping),
+      this.#start({ ...options, concurrency: 1, results: false }, 1, handle, onStopping),
     )
   }
 
@@ -99,6 +106,8 @@ export class Consumer<Data, Queues> {
       waitMs: parseDuration(wait, 'wait'),
       leaseSeconds: lease === undefined ? undefined : readLease(lease),
       autoAck: options.autoAck,
+      leasePerMessage: options.leasePerMessage,
+      consumer: options.consumer ?? this.#session.consumer,
       from: options.from ?? this.#fromDefault,
       signal: options.signal,
     })
@@ -106,26 +115,30 @@ export class Consumer<Data, Queues> {
   }
 
   /**
-   * Acknowledges the messages and, in the same transaction, pushes the messages in `push`. Rejects with
-   * `lease_lost` if the lease is lost.
+   * Acknowledges the messages and, in the same transaction, pushes the messages in `push`. `result` is kept with
+   * each of them. Rejects with `lease_lost` if the lease is lost.
    */
   async ack(
     messages: Message<Data> | readonly Message<Data>[],
-    options: { readonly push?: readonly PushTo<Queues>[] | undefined } = {},
+    options: {
+      readonly push?: readonly PushTo<Queues>[] | undefined
+      readonly result?: unknown
+    } & CallOptions = {},
   ): Promise<void> {
-    const acks = listOf(messages).map((message) => ackOf(message, { status: 'completed' }))
-    const { push = [] } = options
-    if (push.length === 0) return await this.#send(acks)
+    const { push = [], result, signal } = options
     const items = push.map(({ queue, payload, ...rest }) =>
       pushItemText(queue, payload, this.#session.traced(rest)),
     )
-    expectAccepted(await this.#calls().transact(acks, items))
+    const ending: Ending = { status: 'completed', result: resultOf(result) }
+    await this.#end([messages].flat() as Message<Data>[], ending, { signal }, items)
   }
 
   /** Returns the message to the queue without charging the attempt. */
-  async retry(message: Message<Data>, options: { readonly delay?: Duration } = {}): Promise<void> {
-    const delayMs = options.delay === undefined ? undefined : parseDuration(options.delay, 'delay')
-    await this.#send([ackOf(message, { status: 'retry', delayMs })])
+  async retry(
+    message: Message<Data>,
+    { delay, signal }: { readonly delay?: Duration | undefined } & CallOptions = {},
+  ): Promise<void> {
+    await this.#end([message], { status: 'retry', ...delayOf(delay) }, { signal })
   }
 
   /**
@@ -135,31 +148,59 @@ export class Consumer<Data, Queues> {
   async fail(
     message: Message<Data>,
     error: unknown,
-    options: { readonly delay?: Duration | undefined } = {},
+    { delay, signal }: { readonly delay?: Duration | undefined } & CallOptions = {},
   ): Promise<void> {
-    const { delay } = options
-    const delayMs = delay === undefined ? {} : { delayMs: parseDuration(delay, 'delay') }
-    await this.#send([ackOf(message, { ...failedBy(error), ...delayMs })])
+    await this.#end([message], { ...failedBy(error), ...delayOf(delay) }, { signal })
   }
 
   /** Makes the message a dead letter at once. */
-  async deadLetter(message: Message<Data>, reason = 'rejected by the consumer'): Promise<void> {
-    await this.#send([ackOf(message, deadLetteredFor(reason))])
+  async deadLetter(
+    message: Message<Data>,
+    reason = 'rejected by the consumer',
+    options: CallOptions = {},
+  ): Promise<void> {
+    await this.#end([message], deadLetteredFor(reason), options)
   }
 
-  /** Extends the lease for all messages of the same pop. The lease time counts from now. */
-  async extend(message: Message<Data>, lease: Duration): Promise<void> {
-    const held = await this.#calls().extend(message.leaseId ?? '-', readLease(lease))
-    if (!held) throw leaseLost()
+  /** Reports how far the handling is: JSON of at most 4 KiB, shown by `rouse.messages.get`. */
+  async progress(message: Message<Data>, value: unknown, options: CallOptions = {}): Promise<void> {
+    await this.#calls().progress(message, value, options)
+  }
+
+  /**
+   * Extends the lease for all messages of the same pop. The lease time counts from now. It never becomes
+   * shorter, unless `exact` is set, which needs a lease of one message.
+   */
+  async extend(
+    message: Message<Data>,
+    lease: Duration,
+    { exact, ...options }: { readonly exact?: boolean | undefined } & CallOptions = {},
+  ): Promise<void> {
+    const time = { seconds: readLease(lease), exact }
+    if (!(await this.#calls().extend(message.leaseId ?? '-', time, options))) throw leaseLost()
   }
 
   /** Returns all messages of the same pop that have not ended, as if they had not been delivered. */
-  async release(message: Message<Data>): Promise<void> {
-    await this.#calls().release(message.leaseId ?? '-')
+  async release(message: Message<Data>, options: CallOptions = {}): Promise<void> {
+    await this.#calls().release(message.leaseId ?? '-', options)
   }
 
-  async #send(acks: readonly Ack[]): Promise<void> {
-    for (const outcome of await this.#calls().ack(acks)) expectAccepted(outcome)
+  async #end(
+    messages: readonly Message<Data>[],
+    ending: Ending,
+    limits: CallOptions,
+    items: readonly string[] = [],
+  ): Promise<void> {
+    const calls = this.#calls()
+    const { queue, group, instrument } = calls
+    const sent = messages.map((message) => ackOf(message, ending))
+    const acks = messages.map((message) => ({ held: { message }, ending }))
+    const outcomes = await instrument({ kind: 'ack', queue, group, acks }, async () =>
+      items.length === 0
+        ? await calls.ack(sent, limits)
+        : [await calls.transact(sent, items, limits)],
+    )
+    for (const outcome of outcomes) expectAccepted(outcome)
   }
 
   #start(
@@ -170,8 +211,9 @@ export class Consumer<Data, Queues> {
   ): Worker {
     this.#session.checkOpen()
     const from = options.from ?? this.#fromDefault
+    const consumer = options.consumer ?? this.#session.consumer
     const report = this.#session.reporterOf(this.name)
-    const settings = readWorkOptions({ ...options, from }, batch, report)
+    const settings = readWorkOptions({ ...options, from, consumer }, batch, report)
     const schema = this.#session.schemas[this.name]
     const worker = new Worker({
       calls: this.#calls(options.partition),
@@ -197,16 +239,12 @@ export class Consumer<Data, Queues> {
   }
 
   #calls(partition?: string): ConsumerCalls<Data> {
-    return new ConsumerCalls(this.#session.caller, {
+    return new ConsumerCalls(this.#session, {
       queue: this.name,
       group: this.#group,
       partition,
     })
   }
-}
-
-function listOf<Item>(items: Item | readonly Item[]): readonly Item[] {
-  return Array.isArray(items) ? (items as readonly Item[]) : [items as Item]
 }
 
 /** A message that does not match its schema never will: it becomes a dead letter. */
@@ -229,7 +267,5 @@ async function checkData(
 
 function expectAccepted(outcome: AckOutcome): void {
   if (outcome === 'lost') throw leaseLost()
-  if (outcome === 'unknown') {
-    throw new RouseError('outcome_unknown', 'it is unknown whether the acknowledgement took effect')
-  }
+  if (outcome === 'unknown') throw outcomeUnknown()
 }

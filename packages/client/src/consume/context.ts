@@ -9,7 +9,7 @@ export interface Context<Queues> {
   readonly signal: AbortSignal
   /**
    * Acknowledges now and, in the same transaction, pushes the messages of `push`. `result` is kept with the message:
-   * `rouse.messages.get` and `wait` show it. It is JSON of at most 64 KiB, and not for acks with `push`.
+   * `rouse.messages.get` and `wait` show it. It is JSON of at most 64 KiB.
    */
   ack(options?: {
     readonly push?: readonly PushTo<Queues>[] | undefined
@@ -27,6 +27,11 @@ export interface Context<Queues> {
   snooze(delay: Duration): Promise<void>
   /** Makes the message a dead letter, because a retry would not help. */
   deadLetter(reason?: string): Promise<void>
+  /**
+   * Reports how far the handler is: JSON of at most 4 KiB, which replaces the last report. `rouse.messages.get`
+   * shows it. Rejects with `lease_lost` if the lease is lost.
+   */
+  progress(value: unknown): Promise<void>
 }
 
 /** Like `Context`, for a batch. Each action applies to `messages`; by default, to all that have not ended. */
@@ -56,7 +61,10 @@ export interface BatchContext<Queues> {
   ): Promise<void>
 }
 
-/** Handles one message: returning acknowledges, throwing fails the attempt. */
+/**
+ * Handles one message: returning acknowledges, throwing fails the attempt. What it returns is kept as the result, if
+ * the worker keeps results (`WorkOptions.results`).
+ */
 export type Handler<Data, Queues> = (message: Message<Data>, context: Context<Queues>) => unknown
 
 /** Handles several messages at once. */

@@ -67,9 +67,9 @@ interface Problem {
   readonly code?: unknown
   readonly detail?: unknown
   readonly retryable?: unknown
-  readonly requestId?: unknown
-  readonly node?: unknown
-  readonly errors?: unknown
+  readonly requestId?: string
+  readonly node?: string
+  readonly errors?: readonly FieldError[]
 }
 
 /** The error in a 4xx or 5xx answer. */
@@ -83,16 +83,15 @@ export function errorOfAnswer({ status, text }: { status: number; text: string }
   return new RouseError(code, detail, {
     status,
     retryable: problem.retryable === undefined ? passing.has(status) : problem.retryable === true,
-    requestId: typeof problem.requestId === 'string' ? problem.requestId : undefined,
-    node: typeof problem.node === 'string' ? problem.node : undefined,
-    errors: Array.isArray(problem.errors) ? (problem.errors as FieldError[]) : undefined,
+    requestId: problem.requestId,
+    node: problem.node,
+    errors: problem.errors,
   })
 }
 
 function readProblem(text: string): Problem {
   try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? value : {}
+    return Object(JSON.parse(text)) as Problem
   } catch {
     return {}
   }

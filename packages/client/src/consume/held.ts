@@ -1,3 +1,6 @@
+import { type Duration, parseDuration } from '../duration.ts'
+import { jsonText } from '../push/push-item.ts'
+import { RouseError } from '../rouse-error.ts'
 import type { Ack } from './consumer-calls.ts'
 import { isDiscard, isRetryIn } from './ending-errors.ts'
 import { errorCodeOf } from './error-code.ts'
@@ -43,6 +46,27 @@ export function ackOf(message: Message, ending: Ending): Ack {
   const { receipt, transactionId, partitionId, leaseId } = message as Partial<Message>
   if (receipt !== undefined) return { receipt: receipt ?? '', ...ending }
   return { transactionId, partitionId, leaseId: leaseId ?? '', ...ending }
+}
+
+/** The server's limit. */
+const resultBytesMax = 65_536
+
+/**
+ * A copy of the result as it is stored. Throws if the server would refuse it: it would refuse the other
+ * acknowledgements of the request as well.
+ */
+export function resultOf(value: unknown): unknown {
+  const text = jsonText(value) as string | undefined
+  if (text === undefined) return undefined
+  const bytes = new TextEncoder().encode(text).length
+  if (bytes <= resultBytesMax) return JSON.parse(text)
+  const detail = `the result has ${bytes} bytes, and at most ${resultBytesMax} are kept`
+  throw new RouseError('payload_too_large', detail)
+}
+
+/** Nothing if no delay is given: the queue's options then decide. */
+export function delayOf(delay: Duration | undefined): Pick<Ending, 'delayMs'> {
+  return delay === undefined ? {} : { delayMs: parseDuration(delay, 'delay') }
 }
 
 const errorCharsMax = 2_000

@@ -1,15 +1,15 @@
 // Runs handlers on waiting messages and reports how each message ended.
 
+import { ackIn } from '#sql'
 import { nowMs, pause } from '../clock.ts'
 import { RouseError } from '../rouse-error.ts'
 import type { SqlExecutor } from '../sql/executor.ts'
-import { ackIn } from '../sql/push-in.ts'
 import { type AckSender, leaseLost } from './ack-sender.ts'
 import { Backlog } from './backlog.ts'
-import type { Ack, AckOutcome } from './consumer-calls.ts'
+import type { AckOutcome } from './consumer-calls.ts'
 import { isDiscard, isRetryIn } from './ending-errors.ts'
-import { ackOf, type Ending, failedBy, type Held, type HeldLease, rolledBack } from './held.ts'
-import { Job } from './job.ts'
+import { type Ending, failedBy, type Held, type HeldLease, resultOf, rolledBack } from './held.ts'
+import { Job, type JobEndings } from './job.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
 import type { Message } from './message.ts'
 import { Prefetch } from './prefetch.ts'
@@ -23,7 +23,13 @@ export interface JobRunnerOptions {
   readonly acks: AckSender
   readonly keeper: LeaseKeeper
   readonly events: Events
-  readonly transact: (acks: readonly Ack[], items: readonly string[]) => Promise<AckOutcome>
+  readonly transact: (
+    held: readonly Held[],
+    ending: Ending,
+    items: readonly string[],
+  ) => Promise<AckOutcome>
+  readonly progress: JobEndings['progress']
+  readonly traced: JobEndings['traced']
   /** Whether the message is completed on the server. */
   readonly isCompleted: (message: Message) => Promise<boolean>
   /** Called when a message has ended or there is room for more. */
@@ -35,7 +41,9 @@ const completed: Ending = { status: 'completed' }
 /** The maximum number of waiting messages, including those that ordering blocks. */
 const backlogMax = 2_000
 
-export class JobRunner {
+export class JobRunner implements JobEndings {
+  readonly progress: JobEndings['progress']
+  readonly traced: JobEndings['traced']
   readonly #options: JobRunnerOptions
   readonly #prefetch: Prefetch
   readonly #jobs = new Set<Job>()
@@ -45,11 +53,14 @@ export class JobRunner {
   #running = 0
   #backlog = new Backlog((message) => isOrdered(this.#order ?? safeOrder, message))
   #order: QueueOrder | undefined
+  #keepsResults = false
   #stopped = false
   #whenIdle: (() => void)[] = []
 
   constructor(options: JobRunnerOptions) {
     this.#options = options
+    this.progress = options.progress
+    this.traced = options.traced
     const { prefetch, concurrency, batch } = options.settings
     this.#prefetch = new Prefetch(prefetch, concurrency * batch)
   }
@@ -59,8 +70,9 @@ export class JobRunner {
   }
 
   /** Called once, before the first messages. */
-  learn(order: QueueOrder): void {
+  learn(order: QueueOrder, keepsResults: boolean): void {
     this.#order = order
+    this.#keepsResults = keepsResults
   }
 
   /** How many more messages to fetch. */
@@ -125,8 +137,8 @@ export class JobRunner {
   #carryOut(messages: readonly Held[]): void {
     const job = this.#open(messages)
     this.#handle(job).then(
-      () => {
-        const checked = this.#returned(job)
+      (value) => {
+        const checked = this.#returned(job, value)
         if (checked === undefined) this.#done(messages)
         else void checked.then(() => this.#done(messages))
       },
@@ -147,7 +159,7 @@ export class JobRunner {
       if (!this.#singly.delete(held) || held.lease.lost) continue
       const job = this.#open([held])
       await this.#handle(job).then(
-        () => this.#returned(job),
+        (value) => this.#returned(job, value),
         (error: unknown) => this.#threw(job, error),
       )
     }
@@ -160,18 +172,19 @@ export class JobRunner {
     return job
   }
 
-  /** Resolves when the handler has ended; rejects if it threw. */
+  /** Resolves when the handler has ended; rejects if it threw, or returned what cannot be kept. */
   #handle(job: Job): Promise<unknown> {
     try {
-      return Promise.resolve(this.#options.handle(job))
+      const returned = Promise.resolve(this.#options.handle(job))
+      return this.#keepsResults ? returned.then(resultOf) : returned
     } catch (error) {
       return Promise.reject(error)
     }
   }
 
-  #returned(job: Job): Promise<unknown> | undefined {
+  #returned(job: Job, result: unknown): Promise<unknown> | undefined {
     this.#jobs.delete(job)
-    this.#endOpen(job, completed)
+    this.#endOpen(job, this.#keepsResults ? { ...completed, result } : completed)
     this.#options.events.ended(job, nowMs())
     return this.#checkAckIn(job, completed)
   }
@@ -286,13 +299,13 @@ export class JobRunner {
   }
 
   /** Acknowledges and pushes atomically. */
-  async transact(messages: readonly Held[], items: readonly string[]): Promise<void> {
+  async transact(messages: readonly Held[], items: readonly string[], result: unknown) {
     const { keeper } = this.#options
-    if (messages.some(({ lease }) => lease.lost)) throw leaseLost()
+    checkHeld(messages)
     for (const held of messages) held.settled = true
+    const ending = { ...completed, result }
     try {
-      const acks = messages.map(({ message }) => ackOf(message, { status: 'completed' }))
-      const outcome = await this.#options.transact(acks, items)
+      const outcome = await this.#options.transact(messages, ending, items)
       const isOurs = messages.every(({ lease }) => keeper.isOurs(lease))
       if (outcome === 'lost' || (outcome === 'unknown' && !isOurs)) throw leaseLost()
     } catch (error) {
@@ -300,7 +313,7 @@ export class JobRunner {
       throw error
     }
     for (const held of messages) {
-      held.ending = completed
+      held.ending = ending
       keeper.ended(held.lease)
     }
   }
@@ -308,7 +321,7 @@ export class JobRunner {
   /** Acknowledges in the handler's transaction. The result is known after the handler has ended. */
   async ackIn(messages: readonly Held[], executor: SqlExecutor): Promise<void> {
     if (messages.length === 0) return
-    if (messages.some(({ lease }) => lease.lost)) throw leaseLost()
+    checkHeld(messages)
     for (const { lease } of messages) lease.hasAckIn = true
     const delivered = messages.map(({ message }) => message)
     await ackIn(executor, delivered)
@@ -337,4 +350,8 @@ export class JobRunner {
     for (const held of taken) this.#singly.delete(held)
     return taken
   }
+}
+
+function checkHeld(messages: readonly Held[]): void {
+  if (messages.some(({ lease }) => lease.lost)) throw leaseLost()
 }

@@ -1,11 +1,10 @@
 // One handler call: its messages, its signal, and its decisions about them.
 
-import { type Duration, parseDuration } from '../duration.ts'
+import type { Duration } from '../duration.ts'
 import { type PushOptions, pushItemText } from '../push/push-item.ts'
-import { RouseError } from '../rouse-error.ts'
 import type { SqlExecutor } from '../sql/executor.ts'
 import type { BatchContext } from './context.ts'
-import { deadLetteredFor, type Ending, type Held } from './held.ts'
+import { deadLetteredFor, delayOf, type Ending, type Held, resultOf } from './held.ts'
 import { type Message, traceparentOf } from './message.ts'
 
 /**
@@ -14,7 +13,14 @@ import { type Message, traceparentOf } from './message.ts'
  */
 export interface JobEndings {
   readonly end: (messages: readonly Held[], ending: Ending) => Promise<void>
-  readonly transact: (messages: readonly Held[], items: readonly string[]) => Promise<void>
+  readonly transact: (
+    messages: readonly Held[],
+    items: readonly string[],
+    result: unknown,
+  ) => Promise<void>
+  readonly progress: (message: Message, value: unknown) => Promise<void>
+  /** The options of a push, with the trace that it belongs to. */
+  readonly traced: (options: PushOptions) => PushOptions
   readonly ackIn: (messages: readonly Held[], executor: SqlExecutor) => Promise<void>
 }
 
@@ -58,18 +64,21 @@ export class Job implements BatchContext<any> {
 
   async ack(options: Parameters<BatchContext<Record<string, unknown>>['ack']>[0] = {}) {
     const messages = this.#named(options.messages)
+    const result = resultOf(options.result)
     if (options.push === undefined || options.push.length === 0) {
-      return await this.#endings.end(messages, { status: 'completed', result: options.result })
+      return await this.#endings.end(messages, { status: 'completed', result })
     }
-    if (options.result !== undefined) {
-      throw new RouseError('invalid_request', 'an ack has either push or result')
-    }
-    const cause = messages[0]?.message
-    const traceparent = cause === undefined ? undefined : traceparentOf(cause)
+    const [cause] = messages
+    const traceparent = cause && traceparentOf(cause.message)
     const items = options.push.map(({ queue, payload, ...rest }) =>
-      pushItemText(queue, payload, inherit(rest, traceparent)),
+      pushItemText(queue, payload, inherit(this.#endings.traced(rest), traceparent)),
     )
-    await this.#endings.transact(messages, items)
+    await this.#endings.transact(messages, items, result)
+  }
+
+  /** Only for jobs of one message. */
+  async progress(value: unknown) {
+    for (const { message } of this.messages) await this.#endings.progress(message, value)
   }
 
   async ackIn(
@@ -79,10 +88,8 @@ export class Job implements BatchContext<any> {
     await this.#endings.ackIn(this.#named(options.messages), executor)
   }
 
-  async retry(options: Parameters<BatchContext<unknown>['retry']>[0] = {}) {
-    const delay =
-      options.delay === undefined ? {} : { delayMs: parseDuration(options.delay, 'delay') }
-    await this.#endings.end(this.#named(options.messages), { status: 'retry', ...delay })
+  async retry({ messages, delay }: Parameters<BatchContext<unknown>['retry']>[0] = {}) {
+    await this.#endings.end(this.#named(messages), { status: 'retry', ...delayOf(delay) })
   }
 
   async snooze(

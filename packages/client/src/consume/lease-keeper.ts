@@ -33,10 +33,6 @@ export class LeaseKeeper {
     this.#timer = undefined
   }
 
-  get leases(): ReadonlySet<HeldLease> {
-    return this.#leases
-  }
-
   keep(lease: HeldLease): void {
     this.#leases.add(lease)
   }

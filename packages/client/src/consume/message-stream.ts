@@ -114,5 +114,6 @@ function withContext<Data, Queues>(job: Job, onEnded: () => void): StreamedMessa
     retry: (options) => ended(job.retry(options)),
     snooze: (delay) => ended(job.snooze(delay)),
     deadLetter: (reason) => ended(job.deadLetter(reason)),
+    progress: (value) => job.progress(value),
   }
 }

@@ -1,4 +1,4 @@
-// Which messages of a queue are handled in order.
+// What a worker must know about its queue: which messages are handled in order, and whether it keeps results.
 import type { Message } from './message.ts'
 
 export interface QueueOrder {
@@ -20,6 +20,11 @@ export function givenOrder(ordered: boolean): QueueOrder {
 export function orderOf({ ordering, onFailure }: Readonly<Record<string, unknown>>): QueueOrder {
   const ordered = ordering !== 'none'
   return { ordered, holds: ordered && onFailure !== 'skip', isKeyed: ordering !== 'partition' }
+}
+
+/** Whether the queue records every success, so that a result costs it little more. */
+export function keepsResults(options: Readonly<Record<string, unknown>>): boolean {
+  return options.history === 'all' && options.encryptionEnabled !== true
 }
 
 export function isOrdered({ ordered, isKeyed }: QueueOrder, { partition }: Message): boolean {

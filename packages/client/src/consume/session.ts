@@ -1,4 +1,5 @@
 import type { Caller } from '../http/caller.ts'
+import { type Instrument, uninstrumented } from '../instrument.ts'
 import { createReporter, type Logger, type ReportError } from '../logging.ts'
 import type { PushBuffer } from '../push/push-buffer.ts'
 import type { PushOptions } from '../push/push-item.ts'
@@ -15,10 +16,13 @@ export interface SessionOptions {
   readonly caller: Caller
   readonly pushes: PushBuffer
   readonly newId: () => string
-  readonly logger: Logger | undefined
+  readonly logger?: Logger | undefined
   readonly schemas: Readonly<Record<string, StandardSchema | undefined>>
+  /** The name of consumers that have none of their own. */
+  readonly consumer?: string | undefined
+  readonly instrument?: Instrument | undefined
   /** The current trace context, if the program provides one. */
-  readonly traceparent: (() => string | undefined) | undefined
+  readonly traceparent?: (() => string | undefined) | undefined
 }
 
 /** State shared by all queues of a client. */
@@ -28,20 +32,29 @@ export class Session {
   readonly newId: () => string
   readonly keys: PushKeys
   readonly schemas: SessionOptions['schemas']
+  readonly consumer: string | undefined
+  readonly instrument: Instrument
+  /** The options of a push, with the current trace context unless they have one. */
+  readonly traced: (options: PushOptions) => PushOptions
   /** Where errors of a queue's workers go that no caller sees. */
   readonly reporterOf: (queue: string) => ReportError
-  readonly #traceparent: SessionOptions['traceparent']
   readonly #running = new Set<Stoppable>()
   #closed = false
 
-  constructor({ caller, pushes, newId, logger, schemas, traceparent }: SessionOptions) {
-    this.caller = caller
-    this.pushes = pushes
-    this.newId = newId
-    this.schemas = schemas
-    this.keys = new PushKeys(newId)
-    this.reporterOf = createReporter(logger)
-    this.#traceparent = traceparent
+  constructor(options: SessionOptions) {
+    const { traceparent } = options
+    this.caller = options.caller
+    this.pushes = options.pushes
+    this.newId = options.newId
+    this.schemas = options.schemas
+    this.consumer = options.consumer
+    this.instrument = options.instrument ?? uninstrumented
+    this.keys = new PushKeys(options.newId)
+    this.reporterOf = createReporter(options.logger)
+    this.traced = (push) =>
+      push.traceparent !== undefined || traceparent === undefined
+        ? push
+        : { ...push, traceparent: traceparent() }
   }
 
   checkOpen(): void {
@@ -54,11 +67,6 @@ export class Session {
 
   remove(worker: Stoppable): void {
     this.#running.delete(worker)
-  }
-
-  traced(options: PushOptions): PushOptions {
-    if (options.traceparent !== undefined || this.#traceparent === undefined) return options
-    return { ...options, traceparent: this.#traceparent() }
   }
 
   /** Stops workers first: their handlers may still push. */

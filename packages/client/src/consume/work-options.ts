@@ -20,6 +20,13 @@ export interface WorkOptions {
   /** Handles one message of a partition at a time. Default: as the queue's `ordering` requires. */
   readonly ordered?: boolean | undefined
   /**
+   * Keeps what the handler returns as the result of its message: JSON of at most 64 KiB. Default: if the queue
+   * has the option `history: 'all'` and is not encrypted. A plain acknowledgement costs the server less.
+   */
+  readonly results?: boolean | undefined
+  /** The name that leases, attempts and dead letters show. Default: that of the client. */
+  readonly consumer?: string | undefined
+  /**
    * Receives errors that no caller sees: errors of handlers, lost leases, an unreachable cluster. Default: the
    * client's `logger`; without one, one line on the console for each distinct failure.
    */
@@ -27,7 +34,7 @@ export interface WorkOptions {
 }
 
 /** Options of a worker whose handler gets several messages at once. */
-export interface BatchOptions extends WorkOptions {
+export interface BatchOptions extends Omit<WorkOptions, 'results'> {
   /** The maximum number of messages per handler call. Default 100. */
   readonly batch?: number | undefined
 }
@@ -38,13 +45,12 @@ export interface ErrorAbout {
   readonly message?: Message | undefined
 }
 
-export interface WorkSettings {
+export interface WorkSettings
+  extends Pick<WorkOptions, 'from' | 'ordered' | 'results' | 'consumer'> {
   readonly concurrency: number
   readonly batch: number
   readonly prefetch: number | undefined
   readonly leaseSeconds: number
-  readonly from: WorkOptions['from']
-  readonly ordered: boolean | undefined
   readonly onError: (error: unknown, about: ErrorAbout) => void
 }
 
@@ -59,6 +65,7 @@ export function readWorkOptions(
   report: WorkSettings['onError'],
 ): WorkSettings {
   return {
+    ...options,
     concurrency: integer('concurrency', options.concurrency ?? 10, 1, concurrencyMax),
     batch: integer('batch', batch, 1, batchMax),
     prefetch:
@@ -66,8 +73,6 @@ export function readWorkOptions(
         ? undefined
         : integer('prefetch', options.prefetch, 0, batchMax),
     leaseSeconds: readLease(options.lease ?? leaseDefault),
-    from: options.from,
-    ordered: options.ordered,
     onError: options.onError ?? report,
   }
 }

@@ -8,7 +8,12 @@ import type { ErrorAbout, WorkSettings } from './work-options.ts'
 export interface WorkerEvents {
   /** A handler begins. In a failed batch, again for each message that is handled alone. */
   active: { readonly message: Message }
-  completed: { readonly message: Message; readonly durationMs: number }
+  /** `result` is what is kept with the message, if anything is. */
+  completed: {
+    readonly message: Message
+    readonly durationMs: number
+    readonly result: unknown
+  }
   /** The attempt failed and is charged. `delayMs` is set if the handler chose the delay. */
   failed: {
     readonly message: Message
@@ -67,25 +72,19 @@ export class Events {
     if (!this.isHeard) return
     const durationMs = nowMs - startedMs
     for (const { message, ending } of messages) {
-      switch (ending?.status) {
-        case 'completed':
-          this.emit('completed', { message, durationMs })
-          break
-        case 'failed':
-          this.emit('failed', { message, error, durationMs, delayMs: ending.delayMs })
-          break
-        case 'retry':
-          this.emit('released', { message, delayMs: ending.delayMs })
-          break
-        case 'dlq':
-          this.emit('discarded', { message, reason: ending.error ?? '', durationMs })
-          break
-        case undefined:
-          break
-      }
+      if (ending === undefined) continue
+      const { status, result, delayMs, error: reason = '' } = ending
+      this.emit(eventOf[status], { message, durationMs, result, error, delayMs, reason })
     }
   }
 }
+
+const eventOf = {
+  completed: 'completed',
+  failed: 'failed',
+  retry: 'released',
+  dlq: 'discarded',
+} as const
 
 /** A handler call, as far as events show it. */
 interface Handled {

@@ -15,17 +15,18 @@
 import { afterThisTurn, nowMs, pause } from '../clock.ts'
 import { type Duration, parseDuration } from '../duration.ts'
 import { backoffMs } from '../http/backoff.ts'
+import type { Acked } from '../instrument.ts'
 import { systemRandom } from '../randomness.ts'
 import { RouseError } from '../rouse-error.ts'
 import { AckSender, leaseLost, type PendingAck } from './ack-sender.ts'
-import { type ConsumerCalls, requestAcksMax } from './consumer-calls.ts'
+import { type Ack, type ConsumerCalls, requestAcksMax } from './consumer-calls.ts'
 import { FetchHold } from './fetch-hold.ts'
 import { ackOf, type Held, type HeldLease } from './held.ts'
 import type { Job } from './job.ts'
 import { JobRunner } from './job-runner.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import type { Message } from './message.ts'
-import { givenOrder, orderOf, type QueueOrder, safeOrder } from './queue-order.ts'
+import { givenOrder, keepsResults, orderOf, safeOrder } from './queue-order.ts'
 import type { WorkSettings } from './work-options.ts'
 import { Events, reportedTo, type WorkerEvents } from './worker-events.ts'
 
@@ -103,7 +104,7 @@ export class Worker {
     this.#keeper = new LeaseKeeper({
       leaseMs,
       extend: (lease, limits) =>
-        calls.extend(lease.id, settings.leaseSeconds, { ...limits, signal }),
+        calls.extend(lease.id, { seconds: settings.leaseSeconds }, { ...limits, signal }),
       onLost: (lease) => {
         if (this.#runner.lose(lease)) settings.onError(leaseLost(), { kind: 'lease' })
         this.#scheduleRequests()
@@ -113,8 +114,13 @@ export class Worker {
       },
     })
     this.#acks = new AckSender({
-      send: (acks) => calls.ack(acks, { retryForMs: leaseMs, signal }),
-      sendLease: (lease) => calls.ackLease(lease.id, { retryForMs: leaseMs, signal }),
+      send: (acks) =>
+        this.#acked(acks, () => calls.ack(acks.map(toAck), { retryForMs: leaseMs, signal })),
+      sendLease: (acks) =>
+        this.#acked(acks, () => {
+          const { lease } = (acks[0] as PendingAck).held
+          return calls.ackLease(lease.id, { retryForMs: leaseMs, signal })
+        }),
       isOurs: ({ lease }) => this.#keeper.isOurs(lease),
       onEnded: (ack, error) => {
         const isOurs = this.#keeper.isOurs(ack.held.lease)
@@ -122,13 +128,20 @@ export class Worker {
         if (error !== undefined) this.#refused(ack, error, isOurs)
       },
     })
+    const { queue, group, instrument, traced } = calls
     this.#runner = new JobRunner({
       settings,
-      handle,
+      handle: (job) =>
+        instrument({ kind: 'handle', queue, group, deliveries: job.messages }, () => handle(job)),
       acks: this.#acks,
       keeper: this.#keeper,
       events: this.#events,
-      transact: (acks, items) => calls.transact(acks, items),
+      transact: (messages, ending, items) => {
+        const acks = messages.map((held) => ({ held, ending }))
+        return this.#acked(acks, () => calls.transact(acks.map(toAck), items))
+      },
+      progress: (message, value) => calls.progress(message, value, { signal }),
+      traced,
       isCompleted: (message) => calls.isCompleted(message, { signal }),
       onChange: () => this.#scheduleRequests(),
     })
@@ -275,25 +288,28 @@ export class Worker {
   }
 
   async #fetch(batch: number, acks: readonly PendingAck[]): Promise<void> {
-    const { leaseSeconds, from } = this.#settings
+    const { leaseSeconds, from, consumer } = this.#settings
     const begunMs = nowMs()
     const carryMs = this.#hasMore ? 0 : Math.min(carryingMs, (leaseSeconds * 1_000) / 6)
     try {
-      const { messages, outcomes } = await this.#calls.fetch({
-        batch,
-        partitions: batch,
-        leaseSeconds,
-        from,
-        ...(acks.length === 0
-          ? { waitMs: parkedMs, leave: this.#leaving.signal, signal: this.#parked.signal }
-          : {
-              waitMs: Math.floor(carryMs),
-              acks: acks.map(({ held, ending }) => ackOf(held.message, ending)),
-              leave: this.#leaving.signal,
-              signal: this.#cut.signal,
-              retryForMs: 0,
-            }),
-      })
+      const { messages, outcomes } = await this.#acked(acks, () =>
+        this.#calls.fetch({
+          batch,
+          partitions: batch,
+          leaseSeconds,
+          consumer,
+          from,
+          leave: this.#leaving.signal,
+          ...(acks.length === 0
+            ? { waitMs: parkedMs, signal: this.#parked.signal }
+            : {
+                waitMs: Math.floor(carryMs),
+                acks: acks.map(toAck),
+                signal: this.#cut.signal,
+                retryForMs: 0,
+              }),
+        }),
+      )
       this.#failedFetches = 0
       this.#hasMore = messages.length >= batch
       this.#lastCount = messages.length
@@ -310,6 +326,12 @@ export class Worker {
       this.#failedFetches += 1
       await pause(backoffMs(this.#failedFetches, systemRandom), this.#leaving.signal)
     }
+  }
+
+  /** Shows the request that sends these acknowledgements to an observer. */
+  #acked<Result>(acks: readonly Acked[], run: () => Result): Result {
+    const { queue, group, instrument } = this.#calls
+    return acks.length === 0 ? run() : instrument({ kind: 'ack', queue, group, acks }, run)
   }
 
   #pauseCarrying(): void {
@@ -336,23 +358,30 @@ export class Worker {
       ending: undefined,
       ackedIn: undefined,
     }))
-    if (!this.#isLeaving && !this.#runner.knowsOrder) this.#runner.learn(await this.#readOrder())
+    if (!this.#isLeaving && !this.#runner.knowsOrder) await this.#learn()
     if (lease.lost) return
     if (this.#isLeaving) await this.#releaseWaiting(held)
     else this.#runner.add(held)
   }
 
   /**
-   * The ordering that the user set, otherwise that of the queue. If the queue cannot be queried, every
-   * message with a partition is handled in order, which is always safe.
+   * What the user set, otherwise what the queue's options say. If the queue cannot be queried, every message
+   * with a partition is handled in order, which is always safe, and no result is kept.
    */
-  async #readOrder(): Promise<QueueOrder> {
-    const { ordered } = this.#settings
-    if (ordered !== undefined) return givenOrder(ordered)
-    try {
-      return orderOf(await this.#calls.options({ signal: this.#leaving.signal }))
-    } catch {
-      return safeOrder
-    }
+  async #learn(): Promise<void> {
+    const { ordered, results } = this.#settings
+    const isSet = ordered !== undefined && results !== undefined
+    const options = isSet
+      ? undefined
+      : await this.#calls.options({ signal: this.#leaving.signal }).catch(() => undefined)
+    const order = options === undefined ? safeOrder : orderOf(options)
+    this.#runner.learn(
+      ordered === undefined ? order : givenOrder(ordered),
+      results ?? keepsResults(options ?? {}),
+    )
   }
+}
+
+function toAck({ held, ending }: Pick<PendingAck, 'held' | 'ending'>): Ack {
+  return ackOf(held.message, ending)
 }

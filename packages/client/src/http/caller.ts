@@ -82,8 +82,7 @@ export class Caller {
     let rounds = 0
     let last: Failure | undefined
     for (;;) {
-      call.signal?.throwIfAborted()
-      call.leave?.throwIfAborted()
+      checkAborted(call)
       const node = this.#nodes.choose(nowMs(), tried)
       if (node === undefined) {
         rounds += 1
@@ -143,8 +142,7 @@ export class Caller {
       const failure = failureOfAnswer(answer)
       return failure === undefined ? { answer } : { failure }
     } catch (error) {
-      call.signal?.throwIfAborted()
-      call.leave?.throwIfAborted()
+      checkAborted(call)
       return { failure: failureOfTransport(error, node.url, timeoutMs, controller.signal.aborted) }
     } finally {
       clearTimeout(timer)
@@ -156,4 +154,9 @@ export class Caller {
 /** Files end with a line break, which a header must not. */
 function authorization(token: string): { readonly authorization: string } {
   return { authorization: `Bearer ${token.trim()}` }
+}
+
+function checkAborted({ signal, leave }: Call): void {
+  signal?.throwIfAborted()
+  leave?.throwIfAborted()
 }

@@ -99,6 +99,6 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw new RouseError('invalid_request', 'the credentials of a node URL are not percent-encoded')
+    throw new RouseError('invalid_request', 'credentials of a node URL must be percent-encoded')
   }
 }

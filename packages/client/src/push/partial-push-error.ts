@@ -1,4 +1,4 @@
-import { RouseError } from '../rouse-error.ts'
+import { RouseError, type RouseErrorOptions } from '../rouse-error.ts'
 import type { PushEntry } from './push-item.ts'
 
 export interface PartialPush {
@@ -20,14 +20,7 @@ export class PartialPushError extends RouseError {
   readonly rest: readonly PushEntry<any>[]
 
   constructor(error: RouseError, { stored, rest }: PartialPush) {
-    super(error.code, error.message, {
-      status: error.status,
-      retryable: error.retryable,
-      requestId: error.requestId,
-      node: error.node,
-      errors: error.errors,
-      cause: error,
-    })
+    super(error.code, error.message, { ...(error as RouseErrorOptions), cause: error })
     this.stored = stored
     this.firstNotStored = stored.length
     this.rest = rest

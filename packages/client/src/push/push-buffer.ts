@@ -2,7 +2,7 @@
 // client with few pushes adds no delay, a busy one sends large requests, and messages of a queue stay in
 // order.
 import { afterThisTurn } from '../clock.ts'
-import { isRouseError, RouseError } from '../rouse-error.ts'
+import { blames, isRouseError, RouseError } from '../rouse-error.ts'
 
 /** What became of a pushed message. */
 export interface Pushed {
@@ -20,9 +20,6 @@ export interface PushBufferOptions {
   /** The maximum number of waiting messages; further pushes are refused. */
   readonly messagesMax: number
 }
-
-/** HTTP statuses that mean that a pushed item is invalid. */
-const blames = new Set<number | undefined>([400, 413, 422])
 
 /** Whether one item is the reason that a request was refused. */
 function isBlame({ status, code }: RouseError): boolean {
@@ -60,33 +57,20 @@ export class PushBuffer {
     this.#options = options
   }
 
-  /** Resolves when the item is stored. */
-  push(queue: string, item: string, signal?: AbortSignal): Promise<Pushed> {
-    return this.#call(queue, [item], signal, (pushed, at) => pushed[at] as Pushed)
-  }
-
   /** Stores the items together: at most `requestItemsMax`. Resolves when they are stored. */
-  pushTogether(queue: string, items: readonly string[], signal?: AbortSignal): Promise<Pushed[]> {
-    return this.#call(queue, items, signal, (pushed, at) => pushed.slice(at, at + items.length))
-  }
-
-  #call<Result>(
-    queue: string,
-    items: readonly string[],
-    signal: AbortSignal | undefined,
-    resultOf: (pushed: readonly Pushed[], at: number) => Result,
-  ): Promise<Result> {
+  push(queue: string, items: readonly string[], signal?: AbortSignal): Promise<Pushed[]> {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted()
+      const settled = (): void => signal?.removeEventListener('abort', abort)
       const call: PushCall = {
         items,
         chars: items.reduce((sum, item) => sum + item.length, 0),
         resolve(pushed, at) {
-          signal?.removeEventListener('abort', abort)
-          resolve(resultOf(pushed, at))
+          settled()
+          resolve(pushed.slice(at, at + items.length))
         },
         reject(error) {
-          signal?.removeEventListener('abort', abort)
+          settled()
           reject(error)
         },
       }

@@ -136,7 +136,6 @@ export function ownOptions({ unique, priority, retryLimit, retryBackoff, ttl }: 
 }
 
 export function jsonText(value: unknown): string {
-  if (value === undefined) throw new RouseError('invalid_payload', 'payload is undefined')
   try {
     return JSON.stringify(value)
   } catch (error) {

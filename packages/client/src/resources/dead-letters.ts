@@ -116,15 +116,11 @@ export class DeadLetters<Queues> {
   }
 
   /** Delivers dead letters again, in the background. */
-  async redrive(
+  redrive(
     filter: DeadLetterFilter<Queues> & RedriveOptions,
     { signal }: CallOptions = {},
   ): Promise<Redrive> {
-    const { queue, rate, ...where } = filter
-    return await ask(this.#caller, 'POST', `${base}/redrives`, {
-      body: { queue, rate, where },
-      signal,
-    })
+    return this.#redrive(filter, { signal })
   }
 
   /** How many dead letters a redrive with this filter would move. */
@@ -132,22 +128,25 @@ export class DeadLetters<Queues> {
     filter: DeadLetterFilter<Queues> & RedriveOptions,
     { signal }: CallOptions = {},
   ): Promise<number> {
-    const { queue, rate, ...where } = filter
-    const { total } = await ask<{ total: number }>(this.#caller, 'POST', `${base}/redrives`, {
-      body: { queue, rate, where, dryRun: true },
-      signal,
-    })
-    return total
+    return (await this.#redrive(filter, { signal, dryRun: true })).total
+  }
+
+  #redrive(
+    { queue, rate, ...where }: DeadLetterFilter<Queues> & RedriveOptions,
+    { signal, dryRun }: CallOptions & { readonly dryRun?: boolean },
+  ): Promise<Redrive> {
+    const body = { queue, rate, where, dryRun }
+    return ask(this.#caller, 'POST', `${base}/redrives`, { body, signal })
   }
 
   /** How far a redrive is. */
-  async redriveStatus(id: string, options: CallOptions = {}): Promise<Redrive> {
-    return await ask(this.#caller, 'GET', `${base}/redrives/${segment(id)}`, options)
+  redriveStatus(id: string, options: CallOptions = {}): Promise<Redrive> {
+    return ask(this.#caller, 'GET', `${base}/redrives/${segment(id)}`, options)
   }
 
   /** Stops a redrive. What it has moved stays moved. */
-  async cancelRedrive(id: string, options: CallOptions = {}): Promise<Redrive> {
-    return await ask(this.#caller, 'DELETE', `${base}/redrives/${segment(id)}`, options)
+  cancelRedrive(id: string, options: CallOptions = {}): Promise<Redrive> {
+    return ask(this.#caller, 'DELETE', `${base}/redrives/${segment(id)}`, options)
   }
 
   /** Deletes dead letters permanently. Resolves to their number. */

@@ -27,12 +27,8 @@ export class Groups<Queues> {
   }
 
   /** One group of one queue. */
-  async get(
-    group: string,
-    queue: keyof Queues & string,
-    options: CallOptions = {},
-  ): Promise<GroupInfo> {
-    return await ask(this.#caller, 'GET', pathOf(group, queue), options)
+  get(group: string, queue: keyof Queues & string, options: CallOptions = {}): Promise<GroupInfo> {
+    return ask(this.#caller, 'GET', pathOf(group, queue), options)
   }
 
   /** Moves the group to the messages since a time, or past all messages. */

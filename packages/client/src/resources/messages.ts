@@ -58,7 +58,19 @@ export interface MessageInfo extends StoredMessage {
   readonly completedAt: string | null
   readonly result: unknown
   readonly progress: unknown
+  /** 0 to 9. */
+  readonly priority: number
+  /** Null: that of the queue. */
+  readonly retryLimit: number | null
+  readonly retryBackoffMs: readonly number[] | null
+  readonly expiresAt: string | null
   readonly groups: readonly MessageGroup[]
+}
+
+/** How many messages a filter matched, and how many of them were cancelled. */
+export interface Cancelled {
+  readonly matched: number
+  readonly cancelled: number
 }
 
 /** How long to wait for the end of a message, and in which group. */
@@ -78,8 +90,8 @@ export class Messages<Queues> {
   }
 
   /** Rejects with `not_found` if there is none. */
-  async get(id: string, options: CallOptions = {}): Promise<MessageInfo> {
-    return await ask(this.#caller, 'GET', pathOf(id), options)
+  get(id: string, options: CallOptions = {}): Promise<MessageInfo> {
+    return ask(this.#caller, 'GET', pathOf(id), options)
   }
 
   /** Partition by partition, each in its order. */
@@ -93,6 +105,29 @@ export class Messages<Queues> {
   /** Rejects with `message_leased` while a consumer holds it, and with `message_finished` if one has ended it. */
   async cancel(id: string, options: CallOptions = {}): Promise<void> {
     await ask(this.#caller, 'DELETE', pathOf(id), options)
+  }
+
+  /**
+   * Cancels messages in this state, page by page; with `dryRun` it only counts them. Those that a consumer is given
+   * meanwhile are `matched` and not `cancelled`.
+   */
+  async cancelMany(
+    filter: MessageFilter<Queues> & { readonly state: 'ready' | 'retrying' | 'scheduled' },
+    { dryRun, signal }: { readonly dryRun?: boolean | undefined } & CallOptions = {},
+  ): Promise<Cancelled> {
+    let [matched, cancelled] = [0, 0]
+    let cursor: string | undefined
+    do {
+      const query = { ...filter, dryRun, cursor }
+      const step = await ask<Cancelled & { cursor: string | null }>(this.#caller, 'DELETE', base, {
+        query,
+        signal,
+      })
+      matched += step.matched
+      cancelled += step.cancelled
+      cursor = step.cursor ?? undefined
+    } while (cursor !== undefined)
+    return { matched, cancelled }
   }
 
   /** Makes a scheduled message, or a retry, due now. */

@@ -20,11 +20,11 @@ export interface ExponentialBackoff {
   readonly jitter: boolean
 }
 
-/** At most `limit` deliveries in every `perMs`. */
-export interface RateLimit {
-  readonly limit: number
-  readonly perMs: number
-}
+/** At most `limit` deliveries in the time `per`. */
+export type RateLimit = { readonly limit: number } & (
+  | { readonly per: Duration }
+  | { readonly perMs: number }
+)
 
 /** `null` resets an option to its default. */
 export interface QueueOptions {
@@ -70,11 +70,16 @@ export interface QueueOptions {
   readonly maxInFlight?: number | null | undefined
   /** The largest number of leased messages of a partition, per consumer group. */
   readonly maxInFlightPerPartition?: number | null | undefined
-  /** Deliveries of a consumer group: at most `limit` in `perMs`. */
+  /** Deliveries of a consumer group, redeliveries included. */
   readonly rate?: RateLimit | null | undefined
   /** The same, for each partition. */
   readonly partitionRate?: RateLimit | null | undefined
   readonly dedupWindowSeconds?: Seconds | null | undefined
+  /**
+   * Which attempts are recorded. With `all`, the times of completed messages are known, and workers keep what
+   * their handlers return as results.
+   */
+  readonly history?: 'failures' | 'all' | null | undefined
   readonly encryptionEnabled?: boolean | null | undefined
 }
 
@@ -96,23 +101,17 @@ export function exponential(
   }
 }
 
-const inSeconds = new Set([
-  'leaseTime',
-  'delayedProcessing',
-  'windowBuffer',
-  'ttl',
-  'retentionSeconds',
-  'completedRetentionSeconds',
-  'maxWaitTimeSeconds',
-  'dedupWindowSeconds',
-])
+/** Options whose numbers are seconds. */
+const inSeconds = /Seconds$|^(leaseTime|delayedProcessing|windowBuffer|ttl)$/
 
 /** The options under the names and units of the HTTP API. The server checks them. */
 export function wireOptions({ lease, retry, ...rest }: QueueOptions): Record<string, unknown> {
   const wire: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(rest)) {
-    if (typeof value !== 'string' || !/^\d/.test(value)) wire[name] = value
-    else wire[name] = parseDuration(value as Duration, name) / (inSeconds.has(name) ? 1_000 : 1)
+    const { limit, per } = Object(value) as { readonly limit: number; readonly per?: Duration }
+    if (per !== undefined) wire[name] = { limit, perMs: parseDuration(per, name) }
+    else if (typeof value !== 'string' || !/^\d/.test(value)) wire[name] = value
+    else wire[name] = parseDuration(value as Duration, name) / (inSeconds.test(name) ? 1_000 : 1)
   }
   if (lease !== undefined) {
     wire.leaseTime = lease === null ? null : Math.ceil(parseDuration(lease, 'lease') / 1_000)
@@ -122,10 +121,10 @@ export function wireOptions({ lease, retry, ...rest }: QueueOptions): Record<str
 }
 
 function wireRetry(retry: NonNullable<QueueOptions['retry']>): Record<string, unknown> {
-  const { limit, backoff, ...unknown } = retry
+  const { limit: retryLimit, backoff, ...unknown } = retry
   const [other] = Object.keys(unknown)
   if (other !== undefined) throw new RouseError('unknown_option', `unknown option retry.${other}`)
-  return { ...(limit === undefined ? {} : { retryLimit: limit }), ...wireBackoff(backoff) }
+  return { ...(retryLimit === undefined ? {} : { retryLimit }), ...wireBackoff(backoff) }
 }
 
 function wireBackoff(
@@ -134,6 +133,6 @@ function wireBackoff(
   if (backoff === undefined) return {}
   if (backoff === null) return { retryBackoffMs: null }
   if (typeof backoff === 'object' && 'type' in backoff) return { retryBackoff: backoff }
-  const steps = Array.isArray(backoff) ? (backoff as readonly Duration[]) : [backoff as Duration]
+  const steps = [backoff as Duration].flat()
   return { retryBackoffMs: steps.map((step) => parseDuration(step, 'retry.backoff')) }
 }

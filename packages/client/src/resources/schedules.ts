@@ -46,17 +46,13 @@ export class Schedules<Queues> {
   }
 
   /** Creates the schedule, or replaces it. */
-  async upsert(
-    name: string,
-    settings: ScheduleOf<Queues>,
-    options: CallOptions = {},
-  ): Promise<Schedule> {
-    return await ask(this.#caller, 'PUT', pathOf(name), { body: settings, ...options })
+  upsert(name: string, settings: ScheduleOf<Queues>, options: CallOptions = {}): Promise<Schedule> {
+    return ask(this.#caller, 'PUT', pathOf(name), { body: settings, ...options })
   }
 
   /** Rejects with `not_found` if there is none. */
-  async get(name: string, options: CallOptions = {}): Promise<Schedule> {
-    return await ask(this.#caller, 'GET', pathOf(name), options)
+  get(name: string, options: CallOptions = {}): Promise<Schedule> {
+    return ask(this.#caller, 'GET', pathOf(name), options)
   }
 
   /** Messages that it has pushed stay. */

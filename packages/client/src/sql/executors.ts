@@ -3,6 +3,7 @@
 // in the order in which they occur, each occurs once, and all values are strings: libraries differ in how
 // they send other types.
 import type { SqlExecutor } from './executor.ts'
+import { unwrapped } from './library-error.ts'
 
 /** A client of `pg`: `pool.connect()` or `new Client()`. A pool would run outside of your transaction. */
 export interface PgClient {
@@ -11,7 +12,7 @@ export interface PgClient {
 
 /** Runs the statements in the transaction of a client of `pg`. */
 export function fromPg(client: PgClient): SqlExecutor {
-  return { query: (text, values) => client.query(text, values) }
+  return { query: (text, values) => unwrapped(client.query(text, values)) }
 }
 
 /** A `Transaction` of Kysely 0.28. */
@@ -24,12 +25,14 @@ export interface KyselyTransaction {
 export function fromKysely(transaction: KyselyTransaction): SqlExecutor {
   return {
     query: (sql, parameters) =>
-      transaction.executeQuery({
-        sql,
-        parameters,
-        query: { kind: 'RawNode', sqlFragments: [sql], parameters: [] },
-        queryId: { queryId: 'rouse' },
-      }),
+      unwrapped(
+        transaction.executeQuery({
+          sql,
+          parameters,
+          query: { kind: 'RawNode', sqlFragments: [sql], parameters: [] },
+          queryId: { queryId: 'rouse' },
+        }),
+      ),
   }
 }
 
@@ -45,7 +48,7 @@ export function fromDrizzle(transaction: DrizzleTransaction): SqlExecutor {
     query(sql, params) {
       // Drizzle takes any object that it can ask for a query and its parameters.
       const query = { getSQL: () => query, toQuery: () => ({ sql, params }) }
-      return transaction.execute(query)
+      return unwrapped(transaction.execute(query))
     },
   }
 }
@@ -58,7 +61,9 @@ export interface KnexTransaction {
 
 /** Runs the statements in a transaction of Knex. */
 export function fromKnex(transaction: KnexTransaction): SqlExecutor {
-  return { query: (text, values) => transaction.raw(text.replaceAll(/\$\d+/g, '?'), values) }
+  return {
+    query: (text, values) => unwrapped(transaction.raw(text.replaceAll(/\$\d+/g, '?'), values)),
+  }
 }
 
 /** The transaction that `prisma.$transaction(async (tx) => …)` passes, of Prisma 7. */
@@ -68,7 +73,7 @@ export interface PrismaTransaction {
 
 /** Runs the statements in a transaction of Prisma. */
 export function fromPrisma(transaction: PrismaTransaction): SqlExecutor {
-  return { query: (text, values) => transaction.$queryRawUnsafe(text, ...values) }
+  return { query: (text, values) => unwrapped(transaction.$queryRawUnsafe(text, ...values)) }
 }
 
 /** The transaction that `sql.begin(async (sql) => …)` of the package `postgres` passes. */
@@ -79,5 +84,5 @@ export interface PostgresTransaction {
 
 /** Runs the statements in a transaction of the package `postgres`. */
 export function fromPostgres(transaction: PostgresTransaction): SqlExecutor {
-  return { query: (text, values) => transaction.unsafe(text, values) }
+  return { query: (text, values) => unwrapped(transaction.unsafe(text, values)) }
 }

@@ -19,8 +19,6 @@ export function manageRoutes(
       return groupRoute(server, request)
     case 'schedules':
       return scheduleRoute(server, request)
-    case 'messages':
-      return messageRoute(server, request)
     default:
       return undefined
   }
@@ -177,24 +175,6 @@ function scheduleOf(server: MemoryServer, name: string, body: Body, before: Body
     ...body,
     name,
   }
-}
-
-function messageRoute(server: MemoryServer, { path }: MemoryRequest): MemoryAnswer {
-  const [, partitionId, transactionId] = path
-  for (const queue of server.queues.values()) {
-    const groups = [...queue.groups.values()].flatMap(({ name, deliveries }) =>
-      deliveries
-        .filter(({ message }) => {
-          return message.partitionId === partitionId && message.transactionId === transactionId
-        })
-        .map(({ state }) => ({
-          consumerGroup: name === 'default' ? '__QUEUE_MODE__' : name,
-          status: state,
-        })),
-    )
-    if (groups.length > 0) return { status: 200, body: { groups } }
-  }
-  return notFound('message')
 }
 
 function notFound(what: string): MemoryAnswer {

@@ -4,31 +4,55 @@
 // A delivery is one message for one group. Its states:
 //   ready → leased → completed | dead
 //                  → ready (released, or failed with attempts left), due at `dueMs`
+//   ready → cancelled, or completed because its time to live has passed
 // A message without a partition is independent. In an ordered partition, the first delivery that has not ended decides: if it is leased, or waits for its
 // retry while `onFailure` is `hold`, the partition delivers nothing to the group.
 import type { ExponentialBackoff } from '../resources/queue-options.ts'
 
-export interface StoredMessage {
+/** A message from its push on. */
+export interface MemoryMessage {
   readonly id: string
   readonly queue: string
   /** Null: the message is independent of all others. */
   readonly partition: string | null
   readonly partitionId: string
-  readonly seq: number
   readonly transactionId: string
   readonly traceId: string | null
-  readonly headers: Readonly<Record<string, unknown>> | null
-  /** As JSON text: a handler must not change what is stored. */
-  readonly text: string
   readonly createdMs: number
+  readonly unique: MemoryUnique | null
+  /** Null while it is scheduled. */
+  seq: number | null
+  headers: Readonly<Record<string, unknown>> | null
+  /** As JSON text: a handler must not change what is stored. */
+  text: string
+  dueMs: number
+  priority: number
+  retryLimit: number | null
+  retryBackoffMs: readonly number[] | null
+  expiresMs: number | null
+  cancelledMs: number | null
+}
+
+/** As a push names it. */
+export interface MemoryUnique {
+  readonly key: string
+  readonly scope?: 'queue' | 'partition'
+  readonly until?: 'completed' | { readonly windowMs: number }
+  readonly onConflict?: 'ignore' | 'replace' | 'reject'
 }
 
 export interface Delivery {
-  readonly message: StoredMessage
-  state: 'ready' | 'leased' | 'completed' | 'dead'
+  readonly message: MemoryMessage
+  state: 'ready' | 'leased' | 'completed' | 'dead' | 'cancelled'
   attempt: number
   dueMs: number
   lease: string | undefined
+  /** The name that the last consumer gave itself. */
+  consumer: string | null
+  deliveredMs: number | null
+  completedMs: number | null
+  result: unknown
+  progress: unknown
   history: FailedAttempt[]
 }
 
@@ -37,6 +61,7 @@ export interface FailedAttempt {
   readonly outcome: 'failed' | 'expired' | 'retry' | 'dlq'
   readonly errorCode: string | null
   readonly errorMessage: string | null
+  readonly consumer: string | null
   readonly endedMs: number
 }
 
@@ -46,6 +71,7 @@ export interface MemoryEnding {
   readonly error?: string | undefined
   readonly errorCode?: string | undefined
   readonly delayMs?: number | undefined
+  readonly result?: unknown
 }
 
 export interface MemoryLetter {
@@ -86,10 +112,12 @@ export class MemoryQueue {
   readonly name: string
   options = optionDefaults
   paused = false
-  readonly messages: StoredMessage[] = []
+  readonly messages: MemoryMessage[] = []
   readonly groups = new Map<string, MemoryGroup>()
   letters: MemoryLetter[] = []
   readonly #seqs = new Map<string | null, number>()
+  /** The last message that took each unique key. */
+  readonly #unique = new Map<string, MemoryMessage>()
   readonly #keys = new Map<string, { readonly id: string; readonly storedMs: number }>()
   #letterCount = 0
 
@@ -114,21 +142,64 @@ export class MemoryQueue {
     this.#keys.set(`${partition}\n${key}`, { id, storedMs: nowMs })
   }
 
-  append(message: Omit<StoredMessage, 'seq' | 'transactionId'> & { transactionId?: string }): void {
+  /** The message that has the unique key now. */
+  holderOf(unique: MemoryUnique, partition: string | null, nowMs: number) {
+    const holder = this.#unique.get(uniqueId(unique, partition))
+    return holder !== undefined && this.hasKey(holder, nowMs) ? holder : undefined
+  }
+
+  /** Whether a push with the message's key would be a duplicate of it. */
+  hasKey(message: MemoryMessage, nowMs: number): boolean {
+    const { unique, cancelledMs, createdMs, seq, partition } = message
+    if (unique === null || cancelledMs !== null) return false
+    if (this.#unique.get(uniqueId(unique, partition)) !== message) return false
+    if (typeof unique.until === 'object') return nowMs < createdMs + unique.until.windowMs
+    if (seq === null) return true
+    const states = this.deliveriesOf(message).map(({ delivery }) => delivery.state)
+    if (states.length === 0) return !isExpired(message, nowMs)
+    return states.some((state) => state === 'ready' || state === 'leased')
+  }
+
+  takeKey(message: MemoryMessage): void {
+    const { unique, partition } = message
+    if (unique !== null) this.#unique.set(uniqueId(unique, partition), message)
+  }
+
+  /** Stores a message that is due. */
+  append(message: MemoryMessage): void {
     const seq = (this.#seqs.get(message.partition) ?? 0) + 1
     this.#seqs.set(message.partition, seq)
-    const transactionId = message.transactionId ?? `${message.partitionId}-${seq}`
-    const stored = { ...message, seq, transactionId }
-    this.messages.push(stored)
-    for (const group of this.groups.values()) group.deliveries.push(newDelivery(stored))
+    message.seq = seq
+    this.messages.push(message)
+    for (const group of this.groups.values()) group.deliveries.push(newDelivery(message))
+  }
+
+  deliveriesOf(message: MemoryMessage): { group: MemoryGroup; delivery: Delivery }[] {
+    return [...this.groups.values()].flatMap((group) =>
+      group.deliveries
+        .filter((delivery) => delivery.message === message)
+        .map((delivery) => ({ group, delivery })),
+    )
+  }
+
+  /** Ends messages whose time to live has passed: no attempt is charged. */
+  expireOld(nowMs: number): void {
+    for (const { deliveries } of this.groups.values()) {
+      for (const delivery of deliveries) {
+        if (delivery.state === 'ready' && isExpired(delivery.message, nowMs)) {
+          delivery.state = 'completed'
+        }
+      }
+    }
   }
 
   /** A new group begins with what is kept, or after it. */
   group(name: string, from: 'all' | 'new' | Date = 'all'): MemoryGroup {
     const known = this.groups.get(name)
     if (known !== undefined) return known
-    const isIncluded = (message: StoredMessage): boolean =>
-      from === 'all' || (from instanceof Date && message.createdMs >= from.getTime())
+    const isIncluded = ({ createdMs, cancelledMs }: MemoryMessage): boolean =>
+      cancelledMs === null &&
+      (from === 'all' || (from instanceof Date && createdMs >= from.getTime()))
     const group = { name, deliveries: this.messages.filter(isIncluded).map(newDelivery) }
     this.groups.set(name, group)
     return group
@@ -137,7 +208,13 @@ export class MemoryQueue {
   /** Leases up to `batch` deliveries of up to `partitions` partitions. */
   lease(
     group: MemoryGroup,
-    take: { batch: number; partitions: number; partition?: string | undefined; lease: string },
+    take: {
+      readonly batch: number
+      readonly partitions: number
+      readonly partition?: string | undefined
+      readonly lease: string
+      readonly consumer: string | null
+    },
     nowMs: number,
   ): Delivery[] {
     if (this.paused) return []
@@ -150,12 +227,14 @@ export class MemoryQueue {
       if (lane === undefined) lanes.set(laneOf(delivery), [delivery])
       else lane.push(delivery)
     }
-    const partitions = new Set<string | null>()
-    for (const lane of lanes.values()) {
+    this.expireOld(nowMs)
+    const partitions = new Set<string | number>()
+    for (const lane of [...lanes.values()].sort(byPriority)) {
       if (taken.length >= take.batch) break
       const [first, ...rest] = this.#takeable(lane, nowMs).slice(0, take.batch - taken.length)
       if (first === undefined) continue
-      const { partition } = first.message
+      // Messages of one priority are a partition of their own.
+      const partition = first.message.partition ?? first.message.priority
       if (!partitions.has(partition) && partitions.size >= take.partitions) continue
       partitions.add(partition)
       taken.push(first, ...rest)
@@ -164,15 +243,22 @@ export class MemoryQueue {
       delivery.state = 'leased'
       delivery.attempt += 1
       delivery.lease = take.lease
+      delivery.consumer = take.consumer
+      delivery.deliveredMs ??= nowMs
     }
     return taken
   }
 
   end(group: MemoryGroup, delivery: Delivery, ending: MemoryEnding, nowMs: number): void {
-    const { status, errorCode = null, error = null, delayMs } = ending
+    const { status, errorCode = null, error = null, delayMs, result } = ending
+    const { message, consumer } = delivery
     delivery.lease = undefined
     if (status === 'completed') {
       delivery.state = 'completed'
+      // Of a plain success nothing is recorded.
+      const isRecorded = result !== undefined || this.options.history === 'all'
+      delivery.completedMs = isRecorded ? nowMs : null
+      if (result !== undefined) delivery.result = result
       return
     }
     if (status === 'retry') {
@@ -183,11 +269,12 @@ export class MemoryQueue {
     }
     const { attempt } = delivery
     const outcome = status === 'dlq' ? 'dlq' : 'failed'
-    delivery.history.push({ attempt, outcome, errorCode, errorMessage: error, endedMs: nowMs })
+    const failed = { attempt, outcome, errorCode, errorMessage: error, consumer } as const
+    delivery.history.push({ ...failed, endedMs: nowMs })
     const { retryLimit, deadLetterQueue } = this.options
-    if (status === 'failed' && attempt <= retryLimit) {
+    if (status === 'failed' && attempt <= (message.retryLimit ?? retryLimit)) {
       delivery.state = 'ready'
-      delivery.dueMs = nowMs + (delayMs ?? this.#backoffMs(attempt))
+      delivery.dueMs = nowMs + (delayMs ?? this.#backoffMs(message, attempt))
       return
     }
     delivery.state = 'dead'
@@ -210,13 +297,15 @@ export class MemoryQueue {
   clear(): void {
     this.messages.length = 0
     this.#keys.clear()
+    this.#unique.clear()
     for (const { deliveries } of this.groups.values()) deliveries.length = 0
   }
 
   /** Without jitter, so that tests repeat. */
-  #backoffMs(attempt: number): number {
+  #backoffMs(message: MemoryMessage, attempt: number): number {
     const { retryBackoff, retryBackoffMs } = this.options
-    if (!retryBackoff) return retryBackoffMs[attempt - 1] ?? retryBackoffMs.at(-1) ?? 0
+    const ladder = message.retryBackoffMs ?? (retryBackoff ? undefined : retryBackoffMs)
+    if (ladder !== undefined || !retryBackoff) return ladder?.[attempt - 1] ?? ladder?.at(-1) ?? 0
     const { baseMs, factor, maxMs } = retryBackoff
     return Math.min(baseMs * factor ** (attempt - 1), maxMs)
   }
@@ -246,6 +335,31 @@ function laneOf({ message }: Delivery): string {
   return message.partition === null ? `m${message.id}` : `p${message.partition}`
 }
 
-function newDelivery(message: StoredMessage): Delivery {
-  return { message, state: 'ready', attempt: 0, dueMs: 0, lease: undefined, history: [] }
+/** Higher first; with a partition it is always 0. */
+function byPriority([a]: readonly Delivery[], [b]: readonly Delivery[]): number {
+  return (b?.message.priority ?? 0) - (a?.message.priority ?? 0)
+}
+
+export function isExpired({ expiresMs }: MemoryMessage, nowMs: number): boolean {
+  return expiresMs !== null && expiresMs <= nowMs
+}
+
+function uniqueId({ key, scope }: MemoryUnique, partition: string | null): string {
+  return JSON.stringify(scope === 'partition' ? [partition, key] : [key])
+}
+
+function newDelivery(message: MemoryMessage): Delivery {
+  return {
+    message,
+    state: 'ready',
+    attempt: 0,
+    dueMs: 0,
+    lease: undefined,
+    consumer: null,
+    deliveredMs: null,
+    completedMs: null,
+    result: null,
+    progress: null,
+    history: [],
+  }
 }

@@ -10,6 +10,7 @@ import {
 } from './memory-http.ts'
 import { deadLetterRoutes } from './memory-letters.ts'
 import { manageRoutes } from './memory-manage.ts'
+import { messageRoutes } from './memory-messages.ts'
 import type { Delivery, MemoryEnding } from './memory-queue.ts'
 import type { MemoryItem, MemoryLease, MemoryServer, PopRequest } from './memory-server.ts'
 
@@ -17,7 +18,7 @@ export function memoryTransport(
   server: MemoryServer,
   onPush: (item: MemoryItem, id: string) => void,
 ): Transport {
-  const all: MemoryRoutes[] = [consumeRoutes(onPush), manageRoutes, deadLetterRoutes]
+  const all = [consumeRoutes(onPush), messageRoutes, manageRoutes, deadLetterRoutes]
   return {
     async send(request): Promise<TransportAnswer> {
       const parsed = readRequest(request)
@@ -56,7 +57,9 @@ function consumeRoutes(onPush: (item: MemoryItem, id: string) => void): MemoryRo
     const route = `${method} ${path[0] ?? ''}${path[0] === 'ack' ? `/${path[1] ?? ''}` : ''}`
     switch (route) {
       case 'POST push':
-        return { status: 201, body: push(server, body.items, onPush) }
+        return (
+          refusal(server, body.items) ?? { status: 201, body: push(server, body.items, onPush) }
+        )
       case 'POST pop':
         return pop(server, request)
       case 'POST ack/batch':
@@ -66,13 +69,30 @@ function consumeRoutes(onPush: (item: MemoryItem, id: string) => void): MemoryRo
       case 'POST lease':
         return extend(server, path[1] ?? '', body.seconds)
       case 'DELETE lease':
-        return server.endAll(leaseOf(server, path[1]), { status: 'retry' })
+        return server.endAll(server.leaseOf(path[1]), { status: 'retry' })
           ? { status: 200, body: { released: true } }
           : lost()
       default:
         return undefined
     }
   }
+}
+
+/** Why a request of pushes is refused as a whole. */
+function refusal(server: MemoryServer, items: readonly MemoryItem[]): MemoryAnswer | undefined {
+  for (const [i, { queue: name, partition, priority = 0, unique }] of items.entries()) {
+    if (priority > 0 && partition !== undefined) {
+      const text = `items[${i}].priority is not possible with a partition`
+      return problem(400, 'invalid_request', text)
+    }
+    if (unique?.onConflict !== 'reject') continue
+    const queue = server.queue(name)
+    const holder = queue.holderOf(unique, queue.partitionOf(partition), server.nowMs)
+    if (holder === undefined) continue
+    const text = `another message holds the unique key "${unique.key}"`
+    return problem(409, 'unique_conflict', text)
+  }
+  return undefined
 }
 
 function push(
@@ -106,6 +126,7 @@ async function pop(server: MemoryServer, request: MemoryRequest): Promise<Memory
     from: body.subscriptionFrom
       ? new Date(body.subscriptionFrom)
       : (body.subscriptionMode ?? 'all'),
+    consumer: body.consumer ?? null,
     isWorker,
   }
   const isPaused = server.queues.get(wanted.queue)?.paused === true
@@ -171,13 +192,20 @@ async function untilFound(
 }
 
 function delivered(lease: MemoryLease, { message, attempt }: Delivery, autoAck: boolean): Body {
-  const { text, createdMs, ...fields } = message
+  const { id, queue, partition, partitionId, seq, transactionId, traceId, headers } = message
   return {
-    ...fields,
-    data: JSON.parse(text),
+    id,
+    queue,
+    partition,
+    partitionId,
+    seq,
+    transactionId,
+    traceId,
+    headers,
+    data: JSON.parse(message.text),
     attempt,
     consumerGroup: lease.group.name === 'default' ? '__QUEUE_MODE__' : lease.group.name,
-    createdAt: new Date(createdMs).toISOString(),
+    createdAt: new Date(message.createdMs).toISOString(),
     leaseId: autoAck ? null : lease.id,
     receipt: autoAck ? null : `${lease.id}.${message.id}`,
   }
@@ -187,35 +215,21 @@ function ack(server: MemoryServer, body: Body): MemoryAnswer {
   if (body.acknowledgments !== undefined) {
     return { status: 200, body: ackEach(server, body.acknowledgments) }
   }
-  const isHeld = server.endAll(leaseOf(server, body.leaseId), { status: body.status })
+  const isHeld = server.endAll(server.leaseOf(body.leaseId), { status: body.status })
   return isHeld ? { status: 200, body: [{ index: 0, success: true }] } : lost()
 }
 
 function ackEach(server: MemoryServer, acks: readonly Body[]): Body[] {
   return acks.map((one, index) => {
-    const found = find(server, one)
+    const found = server.find(one)
     if (found === undefined) return { index, success: false, error: 'lease lost' }
     const isDead = server.end(found.lease, found.delivery, endingOf(one))
     return { index, success: true, ...(isDead ? { dlq: true } : {}) }
   })
 }
 
-function endingOf({ status, error, errorCode, delayMs }: Body): MemoryEnding {
-  return { status, error, errorCode, delayMs }
-}
-
-function find(
-  server: MemoryServer,
-  { receipt, leaseId, transactionId, partitionId }: Body,
-): { readonly lease: MemoryLease; readonly delivery: Delivery } | undefined {
-  const [id, messageId] = String(receipt ?? leaseId).split('.')
-  const lease = leaseOf(server, id)
-  const delivery = server.held(lease, (message) =>
-    receipt === undefined
-      ? message.transactionId === transactionId && message.partitionId === partitionId
-      : message.id === messageId,
-  )
-  return lease === undefined || delivery === undefined ? undefined : { lease, delivery }
+function endingOf({ status, error, errorCode, delayMs, result }: Body): MemoryEnding {
+  return { status, error, errorCode, delayMs, result }
 }
 
 /** All or nothing: every message must still be held. */
@@ -225,21 +239,22 @@ function transact(
   onPush: (item: MemoryItem, id: string) => void,
 ): MemoryAnswer {
   const acks = operations.filter(({ type }) => type === 'ack')
-  if (acks.some((one) => find(server, one) === undefined)) return lost()
+  if (acks.some((one) => server.find(one) === undefined)) return lost()
+  const refused = refusal(
+    server,
+    operations.flatMap(({ items = [] }) => items),
+  )
+  if (refused !== undefined) return refused
   ackEach(server, acks)
   for (const { type, items } of operations) if (type === 'push') push(server, items, onPush)
   return { status: 200, body: { success: true } }
 }
 
 function extend(server: MemoryServer, id: string, seconds: number): MemoryAnswer {
-  const lease = leaseOf(server, id)
+  const lease = server.leaseOf(id)
   if (lease === undefined) return lost()
   lease.expiresMs = Math.max(lease.expiresMs, server.nowMs + seconds * 1_000)
   return { status: 200, body: { extended: true } }
-}
-
-function leaseOf(server: MemoryServer, id: string | undefined): MemoryLease | undefined {
-  return server.leases.get((id ?? '').split('.')[0] ?? '')
 }
 
 function lost(): MemoryAnswer {

@@ -1,11 +1,13 @@
 // A node in memory, as far as a client can see it: queues, leases, scheduled messages, and pops that wait. Its
 // clock is virtual and moves only when a test moves it.
+import type { Body } from './memory-http.ts'
 import {
   type Delivery,
   type MemoryEnding,
   type MemoryGroup,
+  type MemoryMessage,
   MemoryQueue,
-  type StoredMessage,
+  type MemoryUnique,
 } from './memory-queue.ts'
 
 export interface MemoryItem {
@@ -17,11 +19,16 @@ export interface MemoryItem {
   readonly headers?: Readonly<Record<string, unknown>>
   readonly delayMs?: number
   readonly runAt?: string
+  readonly unique?: MemoryUnique
+  readonly priority?: number
+  readonly retryLimit?: number
+  readonly retryBackoffMs?: number | readonly number[]
+  readonly ttlMs?: number
 }
 
 export interface PushResult {
   readonly id: string
-  readonly status: 'queued' | 'duplicate' | 'scheduled'
+  readonly status: 'queued' | 'duplicate' | 'scheduled' | 'replaced'
   readonly transactionId: string
   readonly partitionId: string
 }
@@ -45,22 +52,18 @@ export interface PopRequest {
   readonly leaseMs: number | undefined
   readonly autoAck: boolean
   readonly from: 'all' | 'new' | Date
+  readonly consumer: string | null
   readonly isWorker: boolean
-}
-
-interface Scheduled {
-  readonly dueMs: number
-  readonly order: number
-  readonly item: MemoryItem
-  readonly id: string
-  readonly createdMs: number
 }
 
 export class MemoryServer {
   nowMs: number
   readonly queues = new Map<string, MemoryQueue>()
   readonly leases = new Map<string, MemoryLease>()
-  #scheduled: Scheduled[] = []
+  /** In the order of their pushes. */
+  #scheduled: MemoryMessage[] = []
+  /** Cancelled before they were due. */
+  readonly #cancelled: MemoryMessage[] = []
   readonly #waiters = new Set<() => void>()
   /** Groups that a worker consumes, as `queue` and `group`. */
   readonly #consumed = new Map<string, number>()
@@ -106,10 +109,26 @@ export class MemoryServer {
   }
 
   /** The delivery that a lease still holds. */
-  held(lease: MemoryLease | undefined, matches: (message: StoredMessage) => boolean) {
+  held(lease: MemoryLease | undefined, matches: (message: MemoryMessage) => boolean) {
     return lease?.deliveries.find(
       (delivery) => delivery.lease === lease.id && matches(delivery.message),
     )
+  }
+
+  leaseOf(id: string | undefined): MemoryLease | undefined {
+    return this.leases.get((id ?? '').split('.')[0] ?? '')
+  }
+
+  /** The delivery that a receipt, or the three ids, name, if it is still leased. */
+  find({ receipt, leaseId, transactionId, partitionId }: Body) {
+    const [id, messageId] = String(receipt ?? leaseId).split('.')
+    const lease = this.leaseOf(id)
+    const delivery = this.held(lease, (message) =>
+      receipt === undefined
+        ? message.transactionId === transactionId && message.partitionId === partitionId
+        : message.id === messageId,
+    )
+    return lease === undefined || delivery === undefined ? undefined : { lease, delivery }
   }
 
   end(lease: MemoryLease, delivery: Delivery, ending: MemoryEnding): boolean {
@@ -153,9 +172,11 @@ export class MemoryServer {
       }
       this.leases.delete(lease.id)
     }
-    const due = this.#scheduled.filter(({ dueMs }) => dueMs <= this.nowMs).sort(byDueTime)
-    this.#scheduled = this.#scheduled.filter(({ dueMs }) => dueMs > this.nowMs)
-    for (const { item, id, createdMs } of due) this.#append(item, id, createdMs)
+    const isDue = ({ dueMs }: MemoryMessage): boolean => dueMs <= this.nowMs
+    const due = this.#scheduled.filter(isDue).sort((a, b) => a.dueMs - b.dueMs)
+    this.#scheduled = this.#scheduled.filter((message) => !isDue(message))
+    for (const message of due) this.queue(message.queue).append(message)
+    for (const queue of this.queues.values()) queue.expireOld(this.nowMs)
     this.wake()
   }
 
@@ -181,12 +202,45 @@ export class MemoryServer {
     return times.length === 0 ? undefined : Math.min(...times)
   }
 
+  /** All messages that are kept, in the order of their pushes within each state. */
+  messagesOf(queue?: string): MemoryMessage[] {
+    const stored = [...this.queues.values()].flatMap(({ messages }) => messages)
+    return [...stored, ...this.#scheduled, ...this.#cancelled].filter(
+      (message) => queue === undefined || message.queue === queue,
+    )
+  }
+
   countScheduled(queue: string): number {
-    return this.#scheduled.filter(({ item }) => item.queue === queue).length
+    return this.#scheduled.filter((message) => message.queue === queue).length
   }
 
   unschedule(queue: string): void {
-    this.#scheduled = this.#scheduled.filter(({ item }) => item.queue !== queue)
+    this.#scheduled = this.#scheduled.filter((message) => message.queue !== queue)
+  }
+
+  /** Ends a message that no group holds or has ended. */
+  cancel(message: MemoryMessage): void {
+    message.cancelledMs = this.nowMs
+    for (const { delivery } of this.queue(message.queue).deliveriesOf(message)) {
+      delivery.state = 'cancelled'
+    }
+    if (message.seq === null) {
+      this.#scheduled = this.#scheduled.filter((one) => one !== message)
+      this.#cancelled.push(message)
+    }
+    this.wake()
+  }
+
+  /** Makes a scheduled message, or its retries, due. Returns false if it is neither. */
+  runNow(message: MemoryMessage): boolean {
+    const retrying = this.queue(message.queue)
+      .deliveriesOf(message)
+      .filter(({ delivery: { state, dueMs } }) => state === 'ready' && dueMs > this.nowMs)
+    const isScheduled = this.#scheduled.includes(message)
+    if (isScheduled) message.dueMs = this.nowMs
+    for (const { delivery } of retrying) delivery.dueMs = this.nowMs
+    this.moveTo(this.nowMs)
+    return isScheduled || retrying.length > 0
   }
 
   /** What groups with workers have not ended, where no earlier message holds it back. */
@@ -201,50 +255,70 @@ export class MemoryServer {
   }
 
   #store(item: MemoryItem): PushResult {
-    const { queue: name, transactionId } = item
-    const queue = this.queue(name)
+    const queue = this.queue(item.queue)
     const partition = queue.partitionOf(item.partition)
+    const partitionId = partitionIdOf(item.queue, partition)
     const id = this.#newId()
-    const dueMs =
-      item.runAt === undefined ? this.nowMs + (item.delayMs ?? 0) : Date.parse(item.runAt)
-    const known = transactionId && queue.duplicateOf(partition, transactionId, this.nowMs)
-    const partitionId = partitionIdOf(name, partition)
+    const { transactionId = id, unique } = item
+    const known = queue.duplicateOf(partition, transactionId, this.nowMs)
     if (known) return { id: known, status: 'duplicate', transactionId, partitionId }
-    if (transactionId !== undefined) queue.remember(partition, transactionId, id, this.nowMs)
-    if (dueMs > this.nowMs) {
-      this.#scheduled.push({ dueMs, order: this.#ids, item, id, createdMs: this.nowMs })
-      return { id, status: 'scheduled', transactionId: transactionId ?? id, partitionId }
+    const holder = unique && queue.holderOf(unique, partition, this.nowMs)
+    const answer = { transactionId, partitionId }
+    if (holder !== undefined) {
+      const isReplaced = unique?.onConflict === 'replace' && this.#replace(holder, item)
+      if (isReplaced) return { ...answer, id: holder.id, status: 'replaced' }
+      if (unique?.onConflict !== 'replace') return { ...answer, id: holder.id, status: 'duplicate' }
     }
-    this.#append(item, id, this.nowMs)
-    const stored = queue.messages.at(-1) as StoredMessage
-    return { id, status: 'queued', transactionId: stored.transactionId, partitionId }
+    queue.remember(partition, transactionId, id, this.nowMs)
+    const message: MemoryMessage = {
+      id,
+      queue: item.queue,
+      partition,
+      partitionId,
+      transactionId,
+      traceId: item.traceId ?? null,
+      createdMs: this.nowMs,
+      unique: unique ?? null,
+      seq: null,
+      cancelledMs: null,
+      ...this.#fieldsOf(item),
+    }
+    queue.takeKey(message)
+    const isScheduled = message.dueMs > this.nowMs
+    if (isScheduled) this.#scheduled.push(message)
+    else queue.append(message)
+    return { ...answer, id, status: isScheduled ? 'scheduled' : 'queued' }
   }
 
-  #append(item: MemoryItem, id: string, createdMs: number): void {
-    const { queue: name, transactionId, traceId, headers, payload } = item
-    const queue = this.queue(name)
-    const partition = queue.partitionOf(item.partition)
-    queue.append({
-      id,
-      queue: name,
-      partition,
-      partitionId: partitionIdOf(name, partition),
-      traceId: traceId ?? null,
-      headers: headers ?? null,
-      text: JSON.stringify(payload),
-      createdMs,
-      ...(transactionId === undefined ? {} : { transactionId }),
-    })
+  /** Gives a message that no consumer has been given the content of the item. */
+  #replace(message: MemoryMessage, item: MemoryItem): boolean {
+    const deliveries = this.queue(message.queue).deliveriesOf(message)
+    if (deliveries.some(({ delivery }) => delivery.attempt > 0)) return false
+    const { text, headers, ...options } = this.#fieldsOf(item)
+    Object.assign(message, { text, headers })
+    if (message.seq === null) Object.assign(message, options)
+    this.moveTo(this.nowMs)
+    return true
+  }
+
+  #fieldsOf(item: MemoryItem) {
+    const { runAt, delayMs = 0, ttlMs, retryBackoffMs } = item
+    const dueMs = runAt === undefined ? this.nowMs + delayMs : Date.parse(runAt)
+    return {
+      text: JSON.stringify(item.payload),
+      headers: item.headers ?? null,
+      dueMs,
+      priority: item.priority ?? 0,
+      retryLimit: item.retryLimit ?? null,
+      retryBackoffMs: retryBackoffMs === undefined ? null : [retryBackoffMs].flat(),
+      expiresMs: ttlMs === undefined ? null : Math.max(dueMs, this.nowMs) + ttlMs,
+    }
   }
 
   #newId(): string {
     this.#ids += 1
     return `00000000-0000-7000-8000-${this.#ids.toString(16).padStart(12, '0')}`
   }
-}
-
-function byDueTime(a: Scheduled, b: Scheduled): number {
-  return a.dueMs - b.dueMs || a.order - b.order
 }
 
 function partitionIdOf(queue: string, partition: string | null): string {

@@ -15,6 +15,11 @@ export interface PushedMessage<Data = unknown> {
   readonly dedupeKey: string | undefined
   readonly delayMs: number | undefined
   readonly runAt: Date | undefined
+  readonly unique: MemoryItem['unique']
+  readonly priority: number | undefined
+  readonly retryLimit: number | undefined
+  readonly retryBackoffMs: MemoryItem['retryBackoffMs']
+  readonly ttlMs: number | undefined
   readonly headers: Readonly<Record<string, unknown>> | undefined
   readonly traceId: string | undefined
 }
@@ -55,7 +60,11 @@ export class TestRouse<Queues extends object> extends Rouse<Queues> {
     const server = new MemoryServer(now?.getTime() ?? wallMs())
     const pushed: Recorded[] = []
     const transport = memoryTransport(server, (item, id) => {
-      pushed.push({ queue: item.queue, message: messageOf(item, id) })
+      const recorded = { queue: item.queue, message: messageOf(item, id) }
+      // A message that is replaced keeps its id and its place.
+      const index = pushed.findIndex(({ message }) => message.id === id)
+      if (index < 0) pushed.push(recorded)
+      else pushed[index] = recorded
     })
     super({ ...options, urls: 'http://memory.invalid', transport })
     this.#server = server
@@ -126,6 +135,11 @@ function messageOf(item: MemoryItem, id: string): PushedMessage {
     dedupeKey: generated.test(item.transactionId ?? '') ? undefined : item.transactionId,
     delayMs: item.delayMs,
     runAt: item.runAt === undefined ? undefined : new Date(item.runAt),
+    unique: item.unique,
+    priority: item.priority,
+    retryLimit: item.retryLimit,
+    retryBackoffMs: item.retryBackoffMs,
+    ttlMs: item.ttlMs,
     headers: item.headers,
     traceId: item.traceId,
   }

@@ -1,32 +1,10 @@
 // What a client promises, whether a real node or a node in memory answers: one suite, two implementations.
-import { type Test, test } from 'tap'
-import {
-  Discard,
-  exponential,
-  type Message,
-  RetryIn,
-  type Rouse,
-  type RouseOptions,
-} from '../../src/index.ts'
+import { test } from 'tap'
+import { Discard, exponential, type Message, RetryIn } from '../../src/index.ts'
 import { unique } from '../support/cluster.ts'
-
-export interface Subject {
-  readonly rouse: Rouse
-  /** Lets time pass: real time, or that of the virtual clock. */
-  pass(ms: number): Promise<void>
-}
-
-export type OpenSubject = (t: Test, options?: Partial<RouseOptions>) => Promise<Subject>
+import { collect, dataOf, type OpenSubject, until } from './subject.ts'
 
 export function runBehaviourSuite(name: string, open: OpenSubject): void {
-  /** Collects what a worker handles, and resolves when the condition holds. */
-  async function until(subject: Subject, condition: () => boolean): Promise<void> {
-    for (let tries = 0; !condition(); tries += 1) {
-      if (tries > 400) throw new Error('the condition did not become true')
-      await subject.pass(25)
-    }
-  }
-
   test(`${name}: a pushed message is delivered once, with everything that was given`, async (t) => {
     const subject = await open(t)
     const queue = subject.rouse.queue(unique())
@@ -341,14 +319,4 @@ export function runBehaviourSuite(name: string, open: OpenSubject): void {
       'failed bad: Error: no',
     ])
   })
-}
-
-function dataOf(messages: readonly Message[]): unknown[] {
-  return messages.map(({ data }) => data)
-}
-
-async function collect<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
-  const found: Item[] = []
-  for await (const item of items) found.push(item)
-  return found
 }

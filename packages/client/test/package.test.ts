@@ -38,9 +38,14 @@ async function packedPaths(): Promise<string[]> {
   return files.map(({ path }) => path)
 }
 
-test('the package has no dependencies', async (t) => {
+test('the package has no dependencies; only its entry otel has a peer, which is optional', async (t) => {
   t.equal(manifest.dependencies, undefined)
-  t.equal(manifest.peerDependencies, undefined)
+  t.same(Object.keys(manifest.peerDependencies), ['@opentelemetry/api'])
+  t.same(manifest.peerDependenciesMeta, { '@opentelemetry/api': { optional: true } })
+  for (const path of paths) {
+    if (!path.endsWith('.js') || /^dist\/(cjs\/)?otel\//.test(path)) continue
+    t.notOk(readFileSync(`${root}/${path}`, 'utf8').includes('@opentelemetry'), path)
+  }
 })
 
 test('the package contains both builds, types, source maps, sources, license and README', async (t) => {

@@ -1,0 +1,2 @@
+export type { OtelOptions } from './otel.ts'
+export { otel } from './otel.ts'

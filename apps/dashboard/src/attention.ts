@@ -28,6 +28,7 @@ export function findAttention(
   const ofQueues = queues.flatMap(ofQueue)
   const items = [
     ...ofDatabase(cluster, metrics),
+    ...ofCopy(cluster),
     ...ofNodes(cluster),
     ...ofQueues.filter(({ level }) => level === 'bad'),
     ...ofRetention(cluster),
@@ -157,6 +158,16 @@ export function slowest({ sql, metrics, node }: NodeMetrics): string | undefined
     .toSorted((a, b) => b.meanMs - a.meanMs)
   if (worst === undefined || worst.meanMs < slowSqlMs) return undefined
   return `PostgreSQL is slow: ${worst.name} takes ${duration(worst.meanMs)} on node ${node}.`
+}
+
+function ofCopy(cluster: ClusterStats | undefined): Attention[] {
+  const copied = cluster?.nodes.find(({ copy_of: original }) => original != null)?.copy_of
+  if (copied == null) return []
+  const text =
+    `This database is a copy of database “${copied.database}”: schedules and redrives do not run. ` +
+    'If it is to work on its own: rouse adopt-copy.'
+  const [action, href] = ['See the schedules', hrefOf('schedules')]
+  return [{ key: 'copy', level: 'bad', text, action, href }]
 }
 
 function ofRetention(cluster: ClusterStats | undefined): Attention[] {

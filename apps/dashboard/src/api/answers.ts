@@ -51,6 +51,8 @@ export type NodeStats = StatsAnswer & {
   readonly worker_restarts: number
   readonly requests: number
   readonly database_up: boolean
+  /** Set while the database is a copy that was not adopted. */
+  readonly copy_of?: { readonly database: string } | null
   readonly ipc: Readonly<Record<string, number>>
   readonly time: Readonly<Record<string, unknown>>
 }

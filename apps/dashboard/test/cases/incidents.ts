@@ -36,6 +36,20 @@ export function incidentTests({ cluster, browser }: Context): void {
     done()
   })
 
+  test('a restored copy of a database is named until it is adopted', async (t) => {
+    const text =
+      'This database is a copy of database “original”: schedules and redrives do not run.'
+    const { page, problems } = await openPage(t, browser, at(cluster.url, 'overview'))
+    const item = page.getByRole('listitem').filter({ hasText: text })
+    t.equal(await item.count(), 0)
+    await cluster.sql.query(`update rouse.cluster set database_name = 'original'`)
+    await item.waitFor()
+    await item.getByText('rouse adopt-copy').waitFor()
+    await cluster.sql.query('update rouse.cluster set database_name = current_database()')
+    await item.waitFor({ state: 'detached' })
+    t.same(problems, [])
+  })
+
   test('incident: a poison message holds a partition', async (t) => {
     const queue = unique('poisoned')
     await cluster.call('PUT', `/api/v1/queues/${queue}`, { options: { retryBackoffMs: [600_000] } })

@@ -49,6 +49,21 @@ test('every block of a program is run, or says why it is not', async (t) => {
   t.same(silent, [])
 })
 
+/** An indented block has no mark. Those of README.md are commands that apps/broker/test/readme.test.ts runs. */
+test('every block has a fence', async (t) => {
+  const indented = users
+    .filter(({ path }) => path !== 'README.md')
+    .flatMap(({ path, text }) => {
+      const prose = text.replaceAll(/^```[\s\S]*?^```$/gm, (block) =>
+        block.replaceAll(/[^\n]/g, ''),
+      )
+      return [...prose.matchAll(/^\n {4}(?![ \d*-])/gm)].map(
+        ({ index }) => `${path}:${prose.slice(0, index).split('\n').length + 1}`,
+      )
+    })
+  t.same(indented, [])
+})
+
 test('words are spelled right (add names and terms to test/docs/words.txt)', {
   timeout,
 }, async (t) => {

@@ -54,6 +54,8 @@ async function startPlace(t: Test): Promise<Place> {
   mkdirSync(join(packages, '@rouse'), { recursive: true })
   symlinkSync(join(root, 'packages/client'), join(packages, '@rouse/client'))
   symlinkSync(join(root, 'test/node_modules/pg'), join(packages, 'pg'))
+  const opentelemetry = 'node_modules/@opentelemetry'
+  symlinkSync(join(root, 'packages/client', opentelemetry), join(folder, opentelemetry))
   const bin = join(folder, 'bin')
   mkdirSync(bin)
   const program = `#!/bin/sh\nexec ${process.execPath} ${join(root, 'apps/cli/bin/rouse.js')} "$@"\n`

@@ -18,7 +18,7 @@ const runs = []
 const lines = []
 for (const major of wanted.length > 0 ? wanted : postgresMajors) {
   console.log(`\non PostgreSQL ${major}:`)
-  const run = await runOnPostgres(major, versionSuites())
+  const run = await runOnPostgres([{ major, files: versionSuites() }])
   if (run === undefined) continue
   runs.push(run)
   lines.push(`PostgreSQL ${major}: ${run.passed} passed, ${run.failed} failed`)

@@ -1,5 +1,5 @@
-// `npm test [-- --quick | files and folders]`: set-up, checks, then every suite in one tap run against one
-// shared PostgreSQL of the newest version, and the version-dependent suites on the oldest. The last line is
+// `npm test [-- --quick | files and folders]`: set-up, checks, then every suite against one shared PostgreSQL of
+// the newest version, and in the same schedule the version-dependent suites on the oldest. The last line is
 // `N passed, M failed`, over both.
 
 import { run } from './run.mjs'
@@ -50,15 +50,14 @@ async function checkAndRun(files, isWhole) {
   return 1
 }
 
-/** If the environment names a server or a version, there is only one run, on that server or version. */
+/** If the environment names a server or a version, all files run on that server or version only. */
 async function runAll(files, isWhole) {
   if (process.env.ROUSE_TEST_DATABASE_URL) return [await runTap(files)]
   const { majorUnderTest, postgresMajors } = await import('../packages/testkit/dist/index.js')
-  const runs = [await runOnPostgres(majorUnderTest(), files)]
+  const lists = [{ major: majorUnderTest(), files }]
   if (isWhole && !process.env.ROUSE_TEST_POSTGRES_MAJOR) {
-    const [oldest] = postgresMajors
-    console.log(`\non PostgreSQL ${oldest}:`)
-    runs.push(await runOnPostgres(oldest, oldestSuites()))
+    lists.push({ major: postgresMajors[0], files: oldestSuites() })
   }
-  return runs.filter((run) => run !== undefined)
+  const run = await runOnPostgres(lists)
+  return run === undefined ? [] : [run]
 }

@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { join, sep } from 'node:path'
 import { root } from '../run.mjs'
-import { runTap } from './run-tap.mjs'
+import { runSuites } from './run-tap.mjs'
 
 /** The suites of the SQL functions. */
 export function storageSuites() {
@@ -12,7 +12,7 @@ export function storageSuites() {
     .toSorted()
 }
 
-/** The suites that `npm test` runs on the oldest version, in about a minute: those that its planner,
+/** The suites that `npm test` runs on the oldest version, too, in about a minute: those that its planner,
  * functions and locks may affect. `npm run test:versions` runs everything. */
 export function oldestSuites() {
   const names = [
@@ -61,25 +61,33 @@ export function versionSuites() {
 }
 
 /**
- * Runs the files on one server of that major version. They share it, because starting a server takes longer
- * than most suites. Prints a line and returns undefined if this platform has no such server.
+ * Runs each list of files on one server of its major version, all in one schedule. The files of a list share
+ * the server, because starting one takes longer than most suites. Prints a line for a version that this
+ * platform has no server of, and returns undefined if nothing could run.
  */
-export async function runOnPostgres(major, files) {
+export async function runOnPostgres(lists) {
   const { postgresMissing, startDiscardedPostgres } = await import(
     '../../packages/testkit/dist/index.js'
   )
-  const missing = postgresMissing(major)
-  if (missing) {
-    console.log(`skipped: ${missing}`)
-    return undefined
-  }
-  const postgres = await startDiscardedPostgres(major)
+  const servers = []
   try {
-    return await runTap(files, {
-      ROUSE_TEST_DATABASE_URL: postgres.url,
-      ROUSE_TEST_POSTGRES_MAJOR: String(major),
-    })
+    const suites = []
+    for (const { major, files } of lists) {
+      const missing = postgresMissing(major)
+      if (missing) {
+        console.log(`skipped: ${missing}`)
+        continue
+      }
+      const server = await startDiscardedPostgres(major)
+      servers.push(server)
+      const settings = {
+        ROUSE_TEST_DATABASE_URL: server.url,
+        ROUSE_TEST_POSTGRES_MAJOR: String(major),
+      }
+      suites.push({ files, settings, note: suites.length === 0 ? '' : ` on PostgreSQL ${major}` })
+    }
+    return suites.length === 0 ? undefined : await runSuites(suites)
   } finally {
-    await postgres.stop()
+    await Promise.all(servers.map((server) => server.stop()))
   }
 }

@@ -1,5 +1,5 @@
 // Runs test files, three at a time, each in a separate process, and prints `N passed, M failed` for all runs
-// together. The two longest files, which do not measure time, run one after the other beside those three.
+// together. Some long files, which do not measure time, run one after the other beside those three.
 //
 // Test files are TAP programs. They do not run under the tap command, whose TypeScript loader costs a second
 // for every process that a test starts; typescript/register.mjs loads them.
@@ -21,23 +21,30 @@ const runAgainMax = 5
 
 /** How many tests passed and failed, and the names of the unsteady files. */
 export async function runTap(files, settings = {}) {
+  return runSuites([{ files, settings }])
+}
+
+/** Runs several lists of files, each with its own environment, in one schedule. */
+export async function runSuites(suites) {
   // They need packages, so they are loaded after the set-up.
   const { bundleNode } = await import('./bundle-node.mjs')
   const { bundleTap } = await import('./bundle-tap.mjs')
   const bundles = { ROUSE_TEST_NODE: await bundleNode(), ROUSE_TEST_TAP: await bundleTap() }
-  const environment = { ...bundles, ...settings }
-  const timed = inStartOrder(files.filter((file) => !isUntimed(file)))
-  const first = (
-    await Promise.all([
-      runFiles(timed, jobs, environment),
-      runFiles(files.filter(isUntimed), 1, environment),
-    ])
-  ).flat()
-  const failedFiles = first.filter(({ failed }) => failed > 0).map(({ name }) => name)
-  if (failedFiles.length === 0 || failedFiles.length > runAgainMax) return summary(first, [])
-  console.log(`\nrunning again, alone: ${failedFiles.join(', ')}`)
-  const second = await runFiles(failedFiles, 1, environment)
-  const steady = first.filter(({ name }) => !failedFiles.includes(name))
+  const tasks = suites.flatMap(({ files, settings, note = '' }) =>
+    inStartOrder(files).map((file) => ({
+      file,
+      name: `${file}${note}`,
+      environment: { ...bundles, ...settings },
+    })),
+  )
+  const beside = tasks.filter(({ file }) => isUntimed(file))
+  const timed = tasks.filter((task) => !beside.includes(task))
+  const first = (await Promise.all([runFiles(timed, jobs), runFiles(beside, 1)])).flat()
+  const again = first.filter(({ failed }) => failed > 0).map(({ task }) => task)
+  if (again.length === 0 || again.length > runAgainMax) return summary(first, [])
+  console.log(`\nrunning again, alone: ${again.map(({ name }) => name).join(', ')}`)
+  const second = await runFiles(again, 1)
+  const steady = first.filter(({ task }) => !again.includes(task))
   return summary(
     [...steady, ...second],
     second.filter(({ failed }) => failed === 0),
@@ -48,7 +55,7 @@ function summary(files, unsteady) {
   return {
     passed: sum(files.map(({ passed }) => passed)),
     failed: sum(files.map(({ failed }) => failed)),
-    unsteady: unsteady.map(({ name }) => name),
+    unsteady: unsteady.map(({ task }) => task.name),
   }
 }
 
@@ -63,23 +70,24 @@ export function reportRuns(runs) {
   return failed === 0 ? 0 : 1
 }
 
-async function runFiles(files, jobsMax, environment) {
+async function runFiles(tasks, jobsMax) {
   const reports = []
-  const waiting = files.values()
+  const waiting = tasks.values()
   async function work() {
-    for (const name of waiting) reports.push(await runFile(name, environment))
+    for (const task of waiting) reports.push(await runFile(task))
   }
   await Promise.all(Array.from({ length: jobsMax }, work))
   return reports
 }
 
 /** A file that fails as a whole (crash, timeout, or no test) counts as one failed test. */
-async function runFile(name, environment) {
+async function runFile(task) {
+  const { file, name, environment } = task
   const begunMs = performance.now()
   const loader = pathToFileURL(join(root, 'scripts/typescript/register.mjs')).href
   const child = spawn(
     process.execPath,
-    ['--conditions=@rouse/source', `--import=${loader}`, name],
+    ['--conditions=@rouse/source', `--import=${loader}`, file],
     {
       cwd: root,
       env: {
@@ -109,7 +117,7 @@ async function runFile(name, environment) {
   const seconds = ((performance.now() - begunMs) / 1_000).toFixed(1)
   console.log(`${report.failed > 0 ? '✗' : '✓'} ${name}: ${tests} (${seconds} s)`)
   for (const what of report.skipped) console.log(what)
-  return { name, passed: report.passed, failed: report.failed }
+  return { task, passed: report.passed, failed: report.failed }
 }
 
 function sum(numbers) {

@@ -5,29 +5,34 @@ import { join, relative, resolve } from 'node:path'
 import { root } from '../run.mjs'
 
 /**
- * The two longest files. They compare results and not durations, so they may run in addition to the usual
- * number of files at once.
+ * Long files that compare results and not durations, and that mostly wait. They run one after the other, in
+ * this order, in addition to the usual number of files at once.
  */
-const untimed = ['test/model/model.test.ts', 'test/chaos/gate.test.ts']
+const untimed = [
+  'test/chaos/gate.test.ts',
+  'test/model/model.test.ts',
+  'apps/broker/test/dev/dev-cluster.test.ts',
+  'apps/broker/test/cluster/node-ids.test.ts',
+  'apps/broker/test/database/restored-copy.test.ts',
+]
 
 /** Files that start first, because a long file that starts last runs alone. The order within the list does
  * not matter much; packages, whose files are short, come last. */
 const long = [
   'apps/dashboard/test/dashboard.test.ts',
   'test/docs/blocks.test.ts',
+  'apps/broker/test/cluster/balancers.test.ts',
+  'apps/broker/test/observe/metrics.test.ts',
+  'apps/broker/test/observe/queue-list.test.ts',
   'apps/broker/test/auth/matrix.test.ts',
   'apps/broker/test/wait/wakes.test.ts',
   'apps/broker/test/scheduler/retention.test.ts',
-  'apps/broker/test/dev/dev-cluster.test.ts',
   'apps/broker/test/cluster/wakes.test.ts',
   'apps/broker/test/cluster/wake-costs.test.ts',
-  'apps/broker/test/cluster/node-ids.test.ts',
   'apps/broker/test/cluster/restarts.test.ts',
   'apps/broker/test/cluster/unannounced-commits.test.ts',
   'apps/broker/test/database/postgres-hosts.test.ts',
-  'apps/broker/test/database/restored-copy.test.ts',
   'apps/cli/test/doctor.test.ts',
-  'apps/dashboard/test/dashboard.test.ts',
   'packages/gossip/test/simulation/simulation.test.ts',
   'test/chaos/bugs/caught.test.ts',
 ]
@@ -107,9 +112,10 @@ export function isUntimed(file) {
 }
 
 export function inStartOrder(files) {
+  const first = [...untimed, ...long]
   return [
-    ...long.filter((file) => files.includes(file)),
-    ...files.filter((file) => !long.includes(file)),
+    ...first.filter((file) => files.includes(file)),
+    ...files.filter((file) => !first.includes(file)),
   ]
 }
 

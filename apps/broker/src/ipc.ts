@@ -5,7 +5,7 @@
 //                      askSeries · askKeys · keysUsed · limitUse · askIssuer · queueChanged · watchEvents · askEvents ·
 //                      askTraces
 //   primary → worker   grant · hintsWanted · configured · drain · reloadTls · stats · metrics · series · keys ·
-//                      limitUse · issuer · events · pastEvents · traces
+//                      limitUse · issuer · events · pastEvents · traces · report · ackedElsewhere
 import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 import type { Grant, SidecarStats } from '@rouse/sidecar'
 import type { KeyTable } from '@rouse/storage'
@@ -14,7 +14,7 @@ import type { LimitUse } from './auth/rate-limits.ts'
 import type { NodeEvent, PastEvents, QueueChange } from './observe/events/node-event.ts'
 import type { NodeMetrics } from './observe/node-activity.ts'
 import type { SeriesRequest, SeriesValues } from './observe/series/series-store.ts'
-import type { NodeTraces, TraceRequest } from './observe/why/trace-record.ts'
+import type { AckRecord, NodeTraces, TraceRequest } from './observe/why/trace-record.ts'
 import type { Counted } from './observe/worker-observer.ts'
 
 export type WorkerMessage =
@@ -49,7 +49,8 @@ export type WorkerMessage =
   | { readonly type: 'hintsLost' }
   /** A connection was lost before the database answered. The write may be committed now, later or never. */
   | { readonly type: 'outcomeUnknown' }
-  | { readonly type: 'workerStats'; readonly stats: WorkerReport }
+  /** `reply`: the primary asked for it. */
+  | { readonly type: 'workerStats'; readonly stats: WorkerReport; readonly reply?: number }
   | { readonly type: 'askStats'; readonly id: number; readonly of: 'node' | 'metrics' }
   | { readonly type: 'askSeries'; readonly id: number; readonly request: SeriesRequest }
   /** Asks for the API keys. `haveChanged`: as they are now, not as they were read last. */
@@ -127,6 +128,10 @@ export type PrimaryMessage =
   | { readonly type: 'metrics'; readonly id: number; readonly metrics: NodeMetrics }
   | { readonly type: 'series'; readonly id: number; readonly series: SeriesValues }
   | { readonly type: 'traces'; readonly id: number; readonly traces: NodeTraces }
+  /** Asks for the stats now, with the open leases of this partition. */
+  | { readonly type: 'report'; readonly id: number; readonly partitionId: string | null }
+  /** Acks that reached other workers of the node. */
+  | { readonly type: 'ackedElsewhere'; readonly acks: readonly AckRecord[] }
   | { readonly type: 'events'; readonly events: readonly NodeEvent[] }
   | { readonly type: 'pastEvents'; readonly id: number; readonly past: PastEvents }
 

@@ -31,5 +31,8 @@ export interface SharedStateHostOptions {
 /** The parts of a node that call the host and that the host calls. */
 export interface HostPartners {
   readonly link: Omit<ClusterLink, 'start' | 'stop' | 'stats' | 'replaceSecret'>
-  readonly timers: Pick<Timers, 'expect' | 'expectDue' | 'pollDueTimes' | 'popFoundNothing'>
+  readonly timers: Pick<
+    Timers,
+    'expect' | 'expectDue' | 'pollDueTimes' | 'popFoundNothing' | 'databaseAheadMs'
+  >
 }

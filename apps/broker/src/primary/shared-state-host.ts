@@ -45,6 +45,7 @@ export class SharedStateHost {
     this.#reports = new WorkerReports({
       activity: options.activity,
       pausesOf: (queue, fromMs) => options.events.pausesOf(queue, fromMs),
+      databaseAheadMs: () => this.#timers.databaseAheadMs(),
       post: (workerId, message) => workers.post(workerId, message),
       stats: (workerStats) => options.stats(this.#manager.getStats(), workerStats),
     })
@@ -227,7 +228,7 @@ export class SharedStateHost {
       case 'outcomeUnknown':
         return manager.announceEverything('outcome_unknown')
       case 'workerStats':
-        this.#reports.add(workerId, message.stats)
+        this.#reports.add(workerId, message)
         this.#health.workersReport(this.#reports.isDatabaseUp())
         return manager.heardSidecar(workerId)
       case 'askKeys':

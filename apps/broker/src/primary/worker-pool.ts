@@ -39,6 +39,8 @@ const regularMessages = new Set<string>([
   'askEvents',
   'askTraces',
   'traces',
+  'report',
+  'ackedElsewhere',
   'events',
   'pastEvents',
 ])

@@ -137,6 +137,18 @@ export class Timers implements Service {
     this.#runners[job].run(firedBy)
   }
 
+  /** How far the database's clock is ahead of the wall clock, within half a round trip. Undefined: not known. */
+  databaseAheadMs(): number | undefined {
+    const { clock } = this.#options
+    const nowMs = clock.nowMs()
+    const [earliestMs, latestMs] = [
+      this.#databaseClock.earliestMs(nowMs),
+      this.#databaseClock.latestMs(nowMs),
+    ]
+    if (earliestMs === undefined || latestMs === undefined) return undefined
+    return (earliestMs + latestMs) / 2 - clock.wallMs()
+  }
+
   stats(): Readonly<Record<string, unknown>> {
     const { clock } = this.#options
     const databaseMs = this.#databaseClock.earliestMs(clock.nowMs())

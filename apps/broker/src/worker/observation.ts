@@ -16,13 +16,13 @@ import { EventHub } from './event-hub.ts'
 import { type Answer, PrimaryQuestions } from './primary-questions.ts'
 import { createStatsReports } from './stats-reports.ts'
 
-type EventsMessage = Extract<PrimaryMessage, { type: 'events' }>
+type OwnMessage = Extract<PrimaryMessage, { type: 'events' | 'report' | 'ackedElsewhere' }>
 
 export interface Observation {
   start(): void
   stop(): void
-  /** The primary answered a question, or reports events. */
-  received(message: Answer | EventsMessage): void
+  /** The primary answered a question, asks for a report, or reports events. */
+  received(message: Answer | OwnMessage): void
   /** What routes use. */
   readonly context: Pick<
     BrokerContext,
@@ -74,7 +74,11 @@ export function createObservation(options: {
     },
     received(message) {
       if (message.type === 'events') events.received(message.events)
-      else questions.answered(message)
+      else if (message.type === 'ackedElsewhere') observer.traces.ackedElsewhere(message.acks)
+      else if (message.type === 'report') {
+        if (message.partitionId !== null) observer.traces.report(message.partitionId)
+        reports.send(message.id)
+      } else questions.answered(message)
     },
     context: {
       queueList,

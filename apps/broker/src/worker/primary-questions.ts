@@ -15,6 +15,8 @@ export type Answer = Extract<
 
 /** The primary usually answers in a millisecond. After this time the last answer is used. */
 const answerMsMax = 250
+/** Before an answer about messages the primary asks its workers, and no earlier answer can replace it. */
+const ownAnswerMsMax = 2_000
 
 export class PrimaryQuestions {
   readonly #post: (question: WorkerMessage) => void
@@ -67,12 +69,15 @@ export class PrimaryQuestions {
     const id = this.#lastId
     this.#post(question(id))
     return new Promise((resolve, reject) => {
-      const timeout = setTimeout(() => {
-        this.#asked.delete(id)
-        const last = this.#last.get(type)
-        if (last !== undefined) resolve(last as Wanted)
-        else reject(new RouseError('overloaded', 'the primary did not answer in time'))
-      }, answerMsMax)
+      const timeout = setTimeout(
+        () => {
+          this.#asked.delete(id)
+          const last = this.#last.get(type)
+          if (last !== undefined) resolve(last as Wanted)
+          else reject(new RouseError('overloaded', 'the primary did not answer in time'))
+        },
+        type === 'stats' || type === 'metrics' ? answerMsMax : ownAnswerMsMax,
+      )
       this.#asked.set(id, (answer) => {
         clearTimeout(timeout)
         resolve(answer as Wanted)

@@ -14,7 +14,8 @@ const pauseMsMin = 200
 export interface StatsReports {
   start(): void
   stop(): void
-  send(): void
+  /** `reply`: the request of the primary that this answers. */
+  send(reply?: number): void
 }
 
 export function createStatsReports(options: {
@@ -44,8 +45,9 @@ export function createStatsReports(options: {
     }
   }
 
-  function send(): void {
-    outbox.post({ type: 'workerStats', stats: workerStats() })
+  function send(reply?: number): void {
+    const stats = workerStats()
+    outbox.post({ type: 'workerStats', stats, ...(reply === undefined ? {} : { reply }) })
   }
 
   function report(): void {

@@ -116,7 +116,7 @@ function workerLog({ logLevel, logFormat, nodeId }: Config, workerId: number): L
 }
 
 function createObserver({ nodeId: node, whySlowMs: slowMs }: Config, worker: number) {
-  return new WorkerObserver({ nowMs: systemClock.nowMs, node, worker, slowMs })
+  return new WorkerObserver({ ...systemClock, node, worker, slowMs })
 }
 
 function createSpans({ otlpUrl, nodeId }: Config, log: Logger): MessageSpans {

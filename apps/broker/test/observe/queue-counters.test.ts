@@ -29,7 +29,13 @@ function ackOf(partitionId: string, status: AckItem['status'] = 'completed'): Ac
 }
 
 function start() {
-  const observer = new WorkerObserver({ nowMs: () => 0, node: 'a', worker: 1, slowMs: 1_000 })
+  const observer = new WorkerObserver({
+    wallMs: () => 0,
+    nowMs: () => 0,
+    node: 'a',
+    worker: 1,
+    slowMs: 1_000,
+  })
   const take = () =>
     Object.fromEntries(
       observer.take().queues.map(([queue, counts]) => {

@@ -1,7 +1,15 @@
+import { messageIdAt } from '@rouse/protocol'
 import { test } from 'tap'
 import { NodeEvents } from '../../src/observe/events/node-events.ts'
+import { joinDeliveries, joinHolds, openLeaseIds } from '../../src/observe/why/join-acks.ts'
 import { Spans } from '../../src/observe/why/spans.ts'
-import type { TraceRecord } from '../../src/observe/why/trace-record.ts'
+import {
+  type AckRecord,
+  isSampled,
+  isSampledPlace,
+  type LeaseRecord,
+  type TraceRecord,
+} from '../../src/observe/why/trace-record.ts'
 import { TraceStore } from '../../src/observe/why/trace-store.ts'
 
 function pushRecord(id: string, node = 'a'): TraceRecord {
@@ -23,19 +31,95 @@ test('the store keeps the newest records, limited in number and in bytes', (t) =
   t.end()
 })
 
-test('a record that comes again replaces itself, and holds are found by partition and time', (t) => {
+const lease: LeaseRecord = {
+  kind: 'lease',
+  node: 'a',
+  worker: 1,
+  group: 'g',
+  attempt: 1,
+  holder: 'w',
+  leaseId: 'l1',
+  partitionId: '7',
+  id: 'x',
+  seq: 1,
+  lastSeq: 1,
+  expiresAtMs: 60_000,
+  source: 'udp',
+  hintMs: 1,
+  popMs: 1,
+  waitedMs: 1,
+  answeredMs: 1,
+  poppedAtMs: 1,
+  poppedWallMs: 1,
+  endedMs: 4,
+  isEnded: true,
+  status: 'completed',
+}
+
+const ack: AckRecord = {
+  kind: 'ack',
+  leaseId: 'l1',
+  message: { partitionId: '7', seq: 1 },
+  status: 'completed',
+  node: 'b',
+  worker: 2,
+  wallMs: 0,
+  atMs: 500,
+}
+
+test('a record that comes again replaces itself, and leases are found by partition and time', (t) => {
   const store = new TraceStore()
   store.add([pushRecord('m'), pushRecord('m', 'b')])
   t.match(store.find({ id: 'm', ...place }), [{ node: 'b' }])
-  const hold = { kind: 'hold', partitionId: '7', group: 'g', id: 'x', seq: 1 } as const
-  const held = { ...hold, attempt: 1, holder: 'w', status: 'completed' }
-  store.add([
-    { ...held, fromMs: 1, toMs: 5 },
-    { ...held, fromMs: 10, toMs: 20 },
-  ])
+  store.add([lease, { ...lease, leaseId: 'l2', poppedAtMs: 10 }])
   const found = store.find({ id: 'y', ...place, fromMs: 8 })
-  t.match(found, [{ fromMs: 10 }])
+  t.match(found, [{ poppedAtMs: 10 }])
   t.equal(found.length, 1)
+  t.end()
+})
+
+test('acks of other workers are found with their lease, and never push out chosen records', (t) => {
+  const store = new TraceStore()
+  store.add([pushRecord('m'), { ...lease, endedMs: null, isEnded: false }])
+  const others = Array.from({ length: 30_000 }, (_, i) => ({ ...ack, leaseId: `other ${i}` }))
+  store.add([...others, ack])
+  t.match(store.find({ id: 'm', ...place }), [{ kind: 'push' }, { kind: 'lease' }, { kind: 'ack' }])
+  t.match(store.find({ id: 'none', ...place, partitionId: null, leaseIds: ['l1'] }), [
+    { node: 'b' },
+  ])
+  t.same(store.find({ id: 'none', ...place, partitionId: null, leaseIds: ['other 1'] }), [])
+  t.ok(store.bytes < 12 * 1024 * 1024)
+  t.end()
+})
+
+test('the ack of another node is joined by the clock of the database, that of a worker by the node', (t) => {
+  const open = { ...lease, endedMs: null, isEnded: false, poppedAtMs: 100, poppedWallMs: 7_000 }
+  const message = { id: 'x', seq: 1, enteredAtMs: 90 }
+  const of = (records: TraceRecord[]) => joinDeliveries(records, message)
+  t.match(of([open]), [{ ackedMs: null, ackedBy: null }])
+  t.match(of([open, ack]), [{ ackedMs: 400, ackedBy: { node: 'b', worker: 2 } }])
+  const near = { ...ack, node: 'a', wallMs: 7_030, atMs: 3 }
+  t.match(of([open, near]), [{ ackedMs: 30, ackedBy: { node: 'a', worker: 2 } }])
+  t.match(joinHolds([open, ack], 2), [{ heldUntilMs: 500, isEnded: true }])
+  t.match(joinHolds([open], 2), [{ heldUntilMs: 100, isEnded: false }])
+  t.same(openLeaseIds([open]), ['l1'])
+  t.same(openLeaseIds([open, ack]), [])
+  t.end()
+})
+
+test('the id decides whether a message is recorded, and an ack decides the same from the place', (t) => {
+  const stored = '0198f1c2-7a3b-8a54-9c1e-0123456789ab'
+  let count = 0
+  for (let partition = 1; partition <= 2_000; partition += 1) {
+    for (const seq of [1, 2, 7, 16, 1_000 + partition, 2 ** 24 + partition, 2 ** 40 + partition]) {
+      const place = String(BigInt(partition) * 9_973n)
+      const isChosen = isSampled(messageIdAt(stored, place, seq))
+      if (isChosen !== isSampledPlace(place, seq)) t.fail(`${place} ${seq}`)
+      if (isChosen) count += 1
+    }
+  }
+  const share = (count / 14_000) * 16
+  t.ok(share > 0.8 && share < 1.2, `one of ${16 / share}`)
   t.end()
 })
 

@@ -62,6 +62,7 @@ function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
         looks += 1
       },
       popFoundNothing: () => {},
+      databaseAheadMs: () => undefined,
     },
   })
   t.teardown(() => host.stop())

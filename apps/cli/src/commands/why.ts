@@ -75,13 +75,15 @@ interface Timeline {
   readonly summary: string
   readonly culprit: { readonly action: string | null } | null
   readonly steps: readonly { readonly ms: number; readonly step: string; readonly text: string }[]
+  readonly notRecorded: readonly { readonly text: string }[]
 }
 
-function timeline({ summary, culprit, steps }: Timeline): string[] {
+function timeline({ summary, culprit, steps, notRecorded }: Timeline): string[] {
   const action = culprit?.action ?? null
   return [
     summary,
     ...(action === null ? [] : [action]),
     ...steps.map(({ ms, step, text }) => `${`${ms} ms`.padStart(12)}  ${step.padEnd(9)}  ${text}`),
+    ...notRecorded.map(({ text }) => text),
   ]
 }

@@ -116,4 +116,5 @@ export interface MessageWhy {
     readonly text: string
   }[]
   readonly recorded: 'full' | 'partly' | 'none'
+  readonly notRecorded: readonly { readonly step: string; readonly text: string }[]
 }

@@ -32,6 +32,7 @@ export function MessageWhyPanel({ id, message }: { id: string; message: MessageB
             </p>
             <Spans why={data} />
             <Steps why={data} />
+            <NotRecorded why={data} />
           </>
         )}
       </Loaded>
@@ -67,6 +68,18 @@ function Spans({ why: { spans, totalMs } }: { why: MessageWhy }) {
         </div>
       ))}
     </div>
+  )
+}
+
+/** What no node knows: a reader must not take its absence for something that did not happen. */
+function NotRecorded({ why: { notRecorded } }: { why: MessageWhy }) {
+  if (notRecorded.length === 0) return null
+  return (
+    <ul class="not-recorded">
+      {notRecorded.map(({ text }) => (
+        <li key={text}>{text}</li>
+      ))}
+    </ul>
   )
 }
 

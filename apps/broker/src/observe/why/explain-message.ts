@@ -3,14 +3,9 @@
 import type { MessageCause } from '@rouse/protocol'
 import type { MessageInGroup, PartitionHold, QueueFacts } from '@rouse/storage'
 import { readHolder } from '../../holder.ts'
+import type { Hold } from './join-acks.ts'
 import { Spans } from './spans.ts'
-import type {
-  DeliveryRecord,
-  HoldRecord,
-  LimitRecord,
-  NodeTraces,
-  PushRecord,
-} from './trace-record.ts'
+import type { DeliveryRecord, LimitRecord, NodeTraces, PushRecord } from './trace-record.ts'
 
 export interface MessageFacts {
   readonly nowMs: number
@@ -27,7 +22,7 @@ export interface MessageFacts {
   readonly push: PushRecord | undefined
   /** Of the group, in the order of time. */
   readonly deliveries: readonly DeliveryRecord[]
-  readonly holds: readonly HoldRecord[]
+  readonly holds: readonly Hold[]
   readonly storedHolds: readonly PartitionHold[]
   readonly limits: readonly LimitRecord[]
   readonly pauses: NodeTraces['pauses']
@@ -59,8 +54,10 @@ export function explainMessage(facts: MessageFacts): CausedSpan[] {
     const text = 'a rate of the queue withheld messages'
     spans.claim(limit.fromMs, limit.toMs, { cause: 'rate_limit', text })
   }
+  claimNotStarted(spans, facts)
+  claimUnknownHolds(spans, facts)
   claimWaiting(spans, facts)
-  spans.claimRest({ cause: 'unknown', text: 'nothing was recorded' })
+  spans.claimRest({ cause: 'unknown', text: 'not recorded: what happened to it' })
   return merged(spans.all().map(({ cause, ...span }) => ({ ...span, ...cause })))
 }
 
@@ -69,9 +66,12 @@ export function endOf(facts: MessageFacts): number {
   const { nowMs, group, deliveries, createdAtMs, enteredAtMs, cancelledAtMs } = facts
   if (cancelledAtMs !== null) return cancelledAtMs
   if (group?.status !== 'completed' && group?.status !== 'dead') return nowMs
-  const acks = deliveries.map(({ poppedAtMs, ackedMs }) => poppedAtMs + (ackedMs ?? 0))
+  const acks = deliveries.map(({ poppedAtMs, ackedMs, answeredMs }) => {
+    return poppedAtMs + (ackedMs ?? answeredMs ?? 0)
+  })
   const ends = group.history.map(({ endedAt }) => endedAt)
-  return Math.max(createdAtMs, enteredAtMs ?? createdAtMs, ...acks, ...ends)
+  const storedEnd = group.completedAt ?? createdAtMs
+  return Math.max(createdAtMs, enteredAtMs ?? createdAtMs, storedEnd, ...acks, ...ends)
 }
 
 function claimScheduled(spans: Spans<Cause>, facts: MessageFacts): void {
@@ -108,6 +108,8 @@ function claimAttempts(spans: Spans<Cause>, { deliveries, group, nowMs }: Messag
     const text = `attempt ${attempt} by ${who}, until the ack${status === null ? '' : ` (${status})`}`
     if (ackedMs !== null) {
       spans.claim(poppedAtMs, poppedAtMs + ackedMs, { cause: 'slow_consumer', text, facts })
+    } else if (group?.status === 'completed' && group.completedAt !== null) {
+      spans.claim(poppedAtMs, group.completedAt, { cause: 'slow_consumer', text, facts })
     }
   }
   if (group?.status === 'leased' && group.deliveredAt !== null) {
@@ -163,16 +165,16 @@ function claimHolds(spans: Spans<Cause>, facts: MessageFacts): void {
   if (facts.seq === null || !facts.isOrdered) return
   const firstDeliveryMs = facts.deliveries[0]?.poppedAtMs ?? facts.nowMs
   const seq = facts.seq
-  for (const { id, seq: other, attempt, holder, fromMs, toMs } of facts.holds) {
-    if (other === seq) continue
-    spans.claim(fromMs, Math.min(toMs, firstDeliveryMs), heldBy(other, attempt, holder, { id }))
+  for (const { id, seq: other, attempt, holder, poppedAtMs, heldUntilMs } of facts.holds) {
+    const toMs = Math.min(heldUntilMs, firstDeliveryMs)
+    spans.claim(poppedAtMs, toMs, heldBy(other, attempt, holder, { id }))
   }
   const stored = facts.storedHolds.toSorted((a, b) => a.fromMs - b.fromMs)
   for (const [i, hold] of stored.entries()) {
     const { seq: other, attempt, holder, fromMs, toMs, outcome, errorCode, retryAtMs } = hold
     const cause = heldBy(other, attempt, holder, { errorCode })
     spans.claim(fromMs, Math.min(toMs ?? facts.nowMs, firstDeliveryMs), cause)
-    if (toMs === null || outcome === 'dlq') continue
+    if (toMs === null || outcome === 'dlq' || other === seq) continue
     const again = stored.slice(i + 1).find((one) => one.seq === other)?.fromMs
     // Without another attempt in the database, it was completed later, and then this message was next.
     const until = again ?? (retryAtMs === null ? firstDeliveryMs : facts.nowMs)
@@ -194,28 +196,64 @@ function heldBy(
   return { cause: 'partition_held', text, facts: { seq, attempt, consumer, ...more } }
 }
 
-/** What is left before a delivery: no pop waited, a limit, a lost hint, or the wake-up itself. */
+/** Before the pop that got the message had begun to wait. Another pop may have waited, if a hold is not recorded. */
+function claimNotStarted(spans: Spans<Cause>, { deliveries }: MessageFacts): void {
+  const text = 'no consumer was waiting: none was connected, or all were busy'
+  for (const { enteredAtMs, ...delivery } of deliveries) {
+    spans.claim(enteredAtMs, waitingSinceMs(delivery), { cause: 'no_consumer', text })
+  }
+}
+
+function waitingSinceMs({
+  poppedAtMs,
+  popMs,
+  waitedMs,
+}: Pick<DeliveryRecord, 'poppedAtMs' | 'popMs' | 'waitedMs'>): number {
+  return poppedAtMs - popMs - waitedMs
+}
+
+/**
+ * A pop waited, and another message of the partition was leased before, but when its lease ended is not recorded. A
+ * partition has one lease at a time, so only the last one before the delivery matters.
+ */
+function claimUnknownHolds(
+  spans: Spans<Cause>,
+  { deliveries, holds, isOrdered }: MessageFacts,
+): void {
+  if (!isOrdered) return
+  for (const delivery of deliveries) {
+    const hintedAtMs = delivery.poppedAtMs - delivery.popMs - delivery.hintMs
+    const last = holds.filter(({ poppedAtMs }) => poppedAtMs < delivery.poppedAtMs).at(-1)
+    if (last === undefined || last.isEnded || last.expiresAtMs < delivery.enteredAtMs) continue
+    const { seq, attempt, holder, heldUntilMs } = last
+    const who = `message ${seq}, attempt ${attempt}, consumer ${nameOf(holder)}`
+    const text = `not recorded: when ${who}, left the partition`
+    spans.claim(heldUntilMs, hintedAtMs, { cause: 'unknown', text })
+  }
+}
+
+/** What is left before a delivery, while its pop waited: a limit, a lost hint, or the wake-up itself. */
 function claimWaiting(spans: Spans<Cause>, facts: MessageFacts): void {
   const { deliveries, queue, group, reason } = facts
   for (const delivery of deliveries) {
-    const { poppedAtMs, popMs, waitedMs, source, enteredAtMs } = delivery
-    const waitingSinceMs = poppedAtMs - popMs - waitedMs
-    if (enteredAtMs < waitingSinceMs) {
-      const text = 'no consumer was waiting: none was connected, or all were busy'
-      spans.claim(enteredAtMs, waitingSinceMs, { cause: 'no_consumer', text })
-    }
+    const { poppedAtMs, popMs, hintMs, source, enteredAtMs } = delivery
+    const text = `the wake-up (${source}) and the pop`
+    const cause: Cause = { cause: 'delivery', text, facts: { source } }
+    spans.claim(Math.max(enteredAtMs, poppedAtMs - popMs - hintMs), poppedAtMs, cause)
     const restMs = spans.freeMs(enteredAtMs, poppedAtMs)
     const limit = (queue?.inFlightMax ?? 0) || (queue?.partitionInFlightMax ?? 0)
-    if (source === 'fallback') {
-      const text =
-        'a consumer was waiting, but the hint was lost: a fallback poll found the message'
-      spans.claim(enteredAtMs, poppedAtMs, { cause: 'late_wake', text, facts: { source } })
-    } else if (limit > 0 && restMs >= noticedMs) {
-      const text = `at most ${limit} messages are processed at a time (maxInFlight)`
-      spans.claim(enteredAtMs, poppedAtMs, { cause: 'in_flight_limit', text })
+    // Nothing else can withhold an independent message: the rest is the way of the hint.
+    const isFree = !facts.isOrdered && limit === 0 && source !== 'fallback'
+    if (restMs < noticedMs || isFree) spans.claim(enteredAtMs, poppedAtMs, cause)
+    else if (limit > 0) {
+      const most = `no other cause is recorded, and the queue allows at most ${limit} messages at a time (maxInFlight)`
+      spans.claim(enteredAtMs, poppedAtMs, { cause: 'in_flight_limit', text: most })
+    } else if (source === 'fallback') {
+      const late = 'a consumer was waiting, but no hint came: a fallback poll found the message'
+      spans.claim(enteredAtMs, poppedAtMs, { cause: 'late_wake', text: late, facts: { source } })
     } else {
-      const text = `the wake-up (${source}) and the pop`
-      spans.claim(enteredAtMs, poppedAtMs, { cause: 'delivery', text, facts: { source } })
+      const unknown = 'not recorded: what withheld it while a consumer waited'
+      spans.claim(enteredAtMs, poppedAtMs, { cause: 'unknown', text: unknown })
     }
   }
   const isWaiting = group === undefined ? facts.enteredAtMs !== null : group.status === 'pending'

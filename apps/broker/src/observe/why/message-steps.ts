@@ -2,6 +2,7 @@
 import type { MessageCause, MessageWhyAnswer } from '@rouse/protocol'
 import type { CausedSpan, MessageFacts } from './explain-message.ts'
 import { nameOf } from './explain-message.ts'
+import type { Missing } from './not-recorded.ts'
 
 type Step = MessageWhyAnswer['steps'][number]
 type Found = Omit<Step, 'at' | 'ms'> & { readonly atMs: number }
@@ -36,21 +37,27 @@ function pushSteps({ push, createdAtMs, enteredAtMs, dueAtMs }: MessageFacts): F
 
 function deliverySteps(delivery: MessageFacts['deliveries'][number]): Found[] {
   const { node, worker, source, hintMs, popMs, poppedAtMs, answeredMs, ackedMs } = delivery
-  const at = { node, worker }
+  const { attempt } = delivery
+  const at = { node, worker, attempt }
   const grantedAtMs = poppedAtMs - popMs
   const who = nameOf(delivery.holder)
-  const popped = `popped for ${who}, attempt ${delivery.attempt}`
+  const popped = `popped for ${who}, attempt ${attempt}`
+  const hint = sourceTexts[source] ?? source
   const steps: Found[] = [
-    { step: 'hint', atMs: grantedAtMs - hintMs, ...at, text: sourceTexts[source] ?? source },
+    { step: 'hint', atMs: grantedAtMs - hintMs, ...at, source, text: hint },
     { step: 'grant', atMs: grantedAtMs, ...at, text: `worker ${worker} of ${node} may pop` },
-    { step: 'popped', atMs: poppedAtMs, ...at, text: popped },
+    { step: 'popped', atMs: poppedAtMs, ...at, consumer: who, text: popped },
   ]
   if (answeredMs !== null) {
     steps.push({ step: 'answered', atMs: poppedAtMs + answeredMs, ...at, text: `sent to ${who}` })
   }
   if (ackedMs !== null) {
-    const text = `acknowledged as ${delivery.status ?? 'completed'}`
-    steps.push({ step: 'acked', atMs: poppedAtMs + ackedMs, ...at, text })
+    const { status, ackedBy } = delivery
+    const by = ackedBy ?? { node, worker }
+    const text = `acknowledged as ${status ?? 'completed'} through worker ${by.worker} of ${by.node}`
+    // An ack through another node has a time by the database's clock, which is known within a round trip.
+    const atMs = poppedAtMs + Math.max(ackedMs, answeredMs ?? 0)
+    steps.push({ step: 'acked', atMs, attempt, ...by, status: status ?? 'completed', text })
   }
   return steps
 }
@@ -60,14 +67,15 @@ function failures({ group }: MessageFacts): Found[] {
     const step = outcome === 'expired' ? 'expired' : 'failed'
     const error = errorCode === null ? '' : ` (${errorCode})`
     const text = `attempt ${attempt} by ${nameOf(holder)} ended as ${outcome}${error}`
-    return { step, atMs: endedAt, node: null, worker: null, text }
+    return { step, atMs: endedAt, node: null, worker: null, attempt, errorCode, text }
   })
 }
 
+/** A push announces its messages, and an ack those that it lets through. */
 const sourceTexts: Readonly<Record<string, string>> = {
-  local: 'hint of a push on the same worker',
-  ipc: 'hint of another worker of the node',
-  udp: 'hint of another node',
+  local: 'hint of the same worker',
+  ipc: 'hint of another worker of the node (IPC)',
+  udp: 'hint of another node (UDP)',
   notify: 'NOTIFY of an SQL producer',
   timer: 'timer: it became due',
   chain: 'the pop before it found more messages than it could take',
@@ -86,13 +94,19 @@ export function culpritOf(spans: readonly CausedSpan[], totalMs: number) {
   return { cause, ms: tenths(ms), text, action: actions[cause] ?? null, ...facts }
 }
 
-/** "1.9 s: partition held by message 41; 2 ms: everything else". */
-export function summaryOf(spans: readonly CausedSpan[], totalMs: number): string {
+/** "1.9 s: partition held by message 41; 2 ms: everything else", and what is not known at all. */
+export function summaryOf(
+  spans: readonly CausedSpan[],
+  totalMs: number,
+  missing: readonly Missing[],
+): string {
   const [longest] = totalsOf(spans)
-  if (longest === undefined) return 'nothing is known'
+  const end = missing.find(({ step }) => step === 'acked')
+  const unknown = end === undefined ? '' : `; ${end.text}`
+  if (longest === undefined) return `nothing is known${unknown}`
   const restMs = totalMs - longest.ms
   const rest = restMs < 0.05 ? '' : `; ${duration(restMs)}: everything else`
-  return `${duration(longest.ms)}: ${longest.text}${rest}`
+  return `${duration(longest.ms)}: ${longest.text}${rest}${unknown}`
 }
 
 /** Spans with the same text together, the longest first. */

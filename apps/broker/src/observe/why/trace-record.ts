@@ -1,5 +1,8 @@
 // What nodes remember of single messages. Times are milliseconds since 1970 by the clock of the database, except
 // where a name says otherwise: nodes do not compare their own clocks.
+//
+// A push, a delivery and its ack may reach three workers of three nodes. Each records its own part: the parts of a delivery
+// have the id of the lease in common, and are joined when they are read (join-acks.ts).
 
 export interface PushRecord {
   readonly kind: 'push'
@@ -10,44 +13,70 @@ export interface PushRecord {
   readonly ms: number
 }
 
-export interface DeliveryRecord {
-  readonly kind: 'delivery'
-  readonly id: string
+/** Which worker of which node. */
+export interface WorkerName {
   readonly node: string
   readonly worker: number
+}
+
+/** What is known of a pop. */
+export interface Popped extends WorkerName {
   readonly group: string
   readonly attempt: number
   readonly holder: string
   readonly leaseId: string
-  readonly seq: number
-  /** When the message entered the queue. */
-  readonly enteredAtMs: number
   readonly poppedAtMs: number
+  /** The same moment by the clock of the node. */
+  readonly poppedWallMs: number
   /** What caused the pop. */
   readonly source: string
   readonly hintMs: number
   readonly popMs: number
   /** How long the pop had waited before its SQL call began. */
   readonly waitedMs: number
-  /** From the pop to the response; null: not sent. */
+  /** From the pop to the response; null: not sent, or not recorded. */
   answeredMs: number | null
-  /** From the pop to the ack; null: no ack came to this worker. */
+}
+
+export interface DeliveryRecord extends Popped {
+  readonly kind: 'delivery'
+  readonly id: string
+  readonly seq: number
+  /** When the message entered the queue. */
+  readonly enteredAtMs: number
+  /** From the pop to the ack; null: not recorded here. */
   ackedMs: number | null
+  status: string | null
+  ackedBy: WorkerName | null
+}
+
+/** A lease that is open, or that was held for long and kept other messages of its partition waiting. */
+export interface LeaseRecord extends Popped {
+  readonly kind: 'lease'
+  readonly partitionId: string
+  /** Its first message. */
+  readonly id: string
+  readonly seq: number
+  readonly lastSeq: number
+  readonly expiresAtMs: number
+  /** From the pop to the last ack; null: none is recorded here. */
+  endedMs: number | null
+  /** Whether it holds no message any more. */
+  isEnded: boolean
   status: string | null
 }
 
-/** A lease that was held for long, and kept other messages of its partition waiting. */
-export interface HoldRecord {
-  readonly kind: 'hold'
-  readonly partitionId: string
-  readonly group: string
-  readonly id: string
-  readonly seq: number
-  readonly attempt: number
-  readonly holder: string
-  readonly fromMs: number
-  readonly toMs: number
+/** An ack that reached another worker than the delivery, or that came late. */
+export interface AckRecord extends WorkerName {
+  readonly kind: 'ack'
+  readonly leaseId: string
+  /** Null: everything that the lease held. */
+  readonly message: { readonly partitionId: string; readonly seq: number } | null
   readonly status: string
+  /** By the clock of the node. */
+  readonly wallMs: number
+  /** Null until the primary has added it. */
+  readonly atMs: number | null
 }
 
 /** A rate withheld messages of a queue. */
@@ -59,13 +88,15 @@ export interface LimitRecord {
   readonly toMs: number
 }
 
-export type TraceRecord = PushRecord | DeliveryRecord | HoldRecord | LimitRecord
+export type TraceRecord = PushRecord | DeliveryRecord | LeaseRecord | AckRecord | LimitRecord
 
 export interface TraceRequest {
   readonly id: string
   readonly queue: string
   readonly partitionId: string | null
   readonly fromMs: number
+  /** Leases whose acks are wanted. */
+  readonly leaseIds?: readonly string[]
 }
 
 /** What one node remembers about a message. */
@@ -75,9 +106,29 @@ export interface NodeTraces {
   readonly pauses: readonly { readonly atMs: number; readonly paused: boolean }[]
 }
 
-/** One of 16 messages is recorded: every node chooses the same ones. The last digit of an id changes with the seq. */
+/** One of this many messages is recorded. */
+export const sampledOneOf = 16
+const sampledDigits = 6
+
+/** Whether a message is recorded. Every process chooses the same ones, because the id decides. */
 export function isSampled(id: string): boolean {
-  return id.endsWith('0')
+  return isChosen(Number.parseInt(id.slice(-sampledDigits), 16))
+}
+
+/** The same from the place of a message: an ack does not know the id, whose last digits are the place. An id that
+ * does not name its place (decision 0048) may be chosen without its ack. */
+export function isSampledPlace(partitionId: string, seq: number): boolean {
+  const seqBits = seq < 2 ** 24 ? 32 - Math.clz32(seq) : sampledBits
+  const place = (Number(BigInt.asUintN(sampledBits, BigInt(partitionId))) << seqBits) | (seq % low)
+  return isChosen((place >>> 0) % low)
+}
+
+const sampledBits = 4 * sampledDigits
+const low = 2 ** sampledBits
+
+/** The product's highest bits depend on all bits of the number: seqs of small partitions are chosen, too. */
+function isChosen(lastBits: number): boolean {
+  return Math.imul(lastBits, 0x9e3779b1) >>> 28 === 0
 }
 
 /** A lease that is held for this share of the threshold keeps others waiting noticeably. */

@@ -1,5 +1,6 @@
 // Why one message took as long as it did: what all nodes recorded, and what the database knows.
 import {
+  isLeaseUuid,
   isUuid,
   type MessageWhyAnswer,
   parseChoice,
@@ -20,8 +21,10 @@ import { requireOnFound } from '../../auth/forbidden.ts'
 import { askPeers, fetchFrom } from '../../cluster/cluster-stats.ts'
 import { runAdminQuery } from '../../http/admin-query.ts'
 import { endOf, explainMessage, type MessageFacts } from '../../observe/why/explain-message.ts'
+import { joinDeliveries, joinHolds, openLeaseIds } from '../../observe/why/join-acks.ts'
 import { culpritOf, stepsOf, summaryOf, tenths } from '../../observe/why/message-steps.ts'
-import type { NodeTraces, TraceRecord, TraceRequest } from '../../observe/why/trace-record.ts'
+import { missingSteps } from '../../observe/why/not-recorded.ts'
+import type { NodeTraces, TraceRequest } from '../../observe/why/trace-record.ts'
 import type { BrokerContext } from '../../worker/context.ts'
 import { stateOf } from '../message-by-id.ts'
 import { findReasons } from '../why.ts'
@@ -46,7 +49,9 @@ export function messageWhyRoute(app: FastifyInstance, context: BrokerContext): v
       partitionId: found.partitionId,
       fromMs: found.createdAt.getTime(),
     }
-    if (scope === 'node') return await context.tracesOf(asked)
+    if (scope === 'node') {
+      return await context.tracesOf({ ...asked, leaseIds: readLeaseIds(query.leaseIds) })
+    }
     const wanted =
       query.consumerGroup === undefined ? undefined : parseConsumerGroup(query.consumerGroup)
     return await explain(found, asked, wanted, context)
@@ -60,13 +65,15 @@ async function explain(
   context: BrokerContext,
 ): Promise<MessageWhyAnswer> {
   const { records, pauses, unreachable } = await allTraces(asked, context)
-  const known = deliveriesOf(records)
-  const group = chooseGroup(found.groups, wanted, known)
+  const lastGroup = joinDeliveries(records, placeOf(found)).at(-1)?.group
+  const group = chooseGroup(found.groups, wanted, lastGroup)
   const facts = await factsOf(found, group, { records, pauses }, context)
   const spans = explainMessage(facts)
   const first = spans[0]?.fromMs ?? facts.createdAtMs
   const totalMs = endOf(facts) - first
-  const [hasPush, hasDelivery] = [facts.push !== undefined, facts.deliveries.length > 0]
+  const { whySlowMs: slowMs } = context.config
+  const missing = missingSteps(facts, { id: asked.id, slowMs, unreachable })
+  const isAny = facts.push !== undefined || facts.deliveries.length > 0
   return {
     id: asked.id,
     queue: found.queue,
@@ -74,7 +81,7 @@ async function explain(
     consumerGroup: group === undefined ? null : shownGroup(group.consumerGroup),
     state: stateOf(found),
     totalMs: tenths(totalMs),
-    summary: summaryOf(spans, totalMs),
+    summary: summaryOf(spans, totalMs, missing),
     culprit: culpritOf(spans, totalMs),
     spans: spans.map(({ fromMs, toMs, cause, text, facts: more = {} }) => ({
       ...more,
@@ -85,7 +92,8 @@ async function explain(
       text,
     })),
     steps: stepsOf(facts),
-    recorded: hasPush && hasDelivery ? 'full' : hasPush || hasDelivery ? 'partly' : 'none',
+    recorded: missing.length === 0 ? 'full' : isAny ? 'partly' : 'none',
+    notRecorded: missing,
     unreachable,
   }
 }
@@ -122,8 +130,8 @@ async function factsOf(
     seq,
     group,
     push: records.find((record) => record.kind === 'push'),
-    deliveries: ofGroup(deliveriesOf(records)),
-    holds: ofGroup(records.filter((record) => record.kind === 'hold')),
+    deliveries: ofGroup(joinDeliveries(records, placeOf(found))),
+    holds: ofGroup(joinHolds(records, seq)),
     storedHolds: storedHolds.filter(({ consumerGroup }) => consumerGroup === name),
     limits: ofGroup(records.filter((record) => record.kind === 'limit')),
     pauses,
@@ -132,17 +140,15 @@ async function factsOf(
   }
 }
 
-function deliveriesOf(records: readonly TraceRecord[]) {
-  return records
-    .filter((record) => record.kind === 'delivery')
-    .sort((a, b) => a.poppedAtMs - b.poppedAtMs)
+function placeOf({ id, seq, enteredAt }: MessageById) {
+  return { id, seq, enteredAtMs: enteredAt?.getTime() ?? null }
 }
 
 /** The group that was asked for; otherwise one that has not finished, or the one that got the message last. */
 function chooseGroup(
   groups: readonly MessageInGroup[],
   wanted: string | undefined,
-  deliveries: ReturnType<typeof deliveriesOf>,
+  lastGroup: string | undefined,
 ): MessageInGroup | undefined {
   if (wanted !== undefined) {
     const group = groups.find(({ consumerGroup }) => consumerGroup === wanted)
@@ -150,17 +156,27 @@ function chooseGroup(
     return group
   }
   const open = groups.find(({ status }) => status !== 'completed' && status !== 'dead')
-  const last = deliveries.at(-1)?.group
-  return open ?? groups.find(({ consumerGroup }) => consumerGroup === last) ?? groups[0]
+  return open ?? groups.find(({ consumerGroup }) => consumerGroup === lastGroup) ?? groups[0]
 }
 
-async function allTraces(
-  asked: TraceRequest,
-  context: BrokerContext,
-): Promise<NodeTraces & Pick<MessageWhyAnswer, 'unreachable'>> {
+type AllTraces = NodeTraces & Pick<MessageWhyAnswer, 'unreachable'>
+
+/** The records of all nodes. Acks of leases that no node has seen end are asked for by the ids of the leases. */
+async function allTraces(asked: TraceRequest, context: BrokerContext): Promise<AllTraces> {
+  const all = await askAll(asked, context)
+  const leaseIds = openLeaseIds(all.records).slice(-leaseIdsMax)
+  if (leaseIds.length === 0) return all
+  const { records } = await askAll({ ...asked, leaseIds }, context)
+  const acks = records.filter((record) => record.kind === 'ack')
+  return { ...all, records: [...all.records.filter((record) => record.kind !== 'ack'), ...acks] }
+}
+
+async function askAll(asked: TraceRequest, context: BrokerContext): Promise<AllTraces> {
   const [own, stats] = await Promise.all([context.tracesOf(asked), context.stats()])
+  const { leaseIds = [] } = asked
+  const more = leaseIds.length === 0 ? '' : `&leaseIds=${leaseIds.join(',')}`
   const { answers, unreachable } = await askPeers(stats, async (url) => {
-    const address = `${url}/api/v1/messages/${asked.id}/why?scope=node`
+    const address = `${url}/api/v1/messages/${asked.id}/why?scope=node${more}`
     return readTraces(await fetchFrom(address, context.nodeAuthorization()))
   })
   return {
@@ -168,6 +184,13 @@ async function allTraces(
     pauses: [own, ...answers].flatMap(({ pauses }) => pauses),
     unreachable: unreachable.map(({ id, error }) => ({ id: String(id), error: String(error) })),
   }
+}
+
+const leaseIdsMax = 50
+
+function readLeaseIds(text: unknown): string[] {
+  if (typeof text !== 'string') return []
+  return text.split(',').filter(isLeaseUuid).slice(0, leaseIdsMax)
 }
 
 /** Checks the answer, because the address may belong to another version or another server. */

@@ -40,6 +40,11 @@ export const MessageWhyQuerySchema = Type.Object({
       default: 'cluster',
     }),
   ),
+  leaseIds: Type.Optional(
+    Type.String({
+      description: 'for other nodes: leases whose acks are wanted, separated by commas',
+    }),
+  ),
 })
 
 const spanFields = {
@@ -69,9 +74,15 @@ export const MessageWhyAnswerSchema = Type.Object({
       node: Nullable(Type.String()),
       worker: Nullable(Type.Integer()),
       text: Type.String(),
+      attempt: Type.Optional(Type.Integer()),
+      source: Type.Optional(Type.String()),
+      consumer: Type.Optional(Type.String()),
+      status: Type.Optional(Type.String()),
+      errorCode: Type.Optional(Nullable(Type.String())),
     }),
   ),
   recorded: Type.Enum(['full', 'partly', 'none']),
+  notRecorded: Type.Array(Type.Object({ step: Type.Enum(messageSteps), text: Type.String() })),
   unreachable: Type.Array(Type.Object({ id: Type.String(), error: Type.String() })),
 })
 export type MessageWhyAnswer = Static<typeof MessageWhyAnswerSchema>

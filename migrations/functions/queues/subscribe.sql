@@ -2,6 +2,7 @@
 -- each lane begins. Lanes start ready; the first pop that reads a drained lane settles it.
 -- Parameters: queue id, group name, the time from which the group gets messages (null: all that are kept).
 -- Result: the id of the group. A concurrent call may have created the group.
+-- A notice reports the creation, for the log of the node that calls.
 -- Locks: the queue row, before any partition is locked. No partition can be created meanwhile.
 create or replace function rouse.subscribe(p_queue_id integer, p_group text, p_from timestamptz) returns integer
 language plpgsql
@@ -9,10 +10,11 @@ set lock_timeout = 0  -- no limit: another call may be creating the group, with 
 as $$
 declare
   v_id integer;
+  v_queue text;
 begin
   perform rouse.require_read_committed();
   perform rouse.check_name('consumerGroup', p_group);
-  perform from rouse.queues where id = p_queue_id for update;
+  select q.name into v_queue from rouse.queues q where q.id = p_queue_id for update;
   if not found then
     perform rouse.raise('RS001', 'retry', 'the queue was deleted while a group was created');
   end if;
@@ -31,6 +33,7 @@ begin
   from rouse.partitions p
   where p.queue_id = p_queue_id
   order by p.id;
+  raise notice 'rouse: %', jsonb_build_object('event', 'group_created', 'queue', v_queue, 'consumerGroup', p_group);
   -- barrier: subscribe-written
   return v_id;
 end $$;

@@ -3,7 +3,8 @@
 -- locked (ack_in) is skipped, and does not keep others from being reaped.
 -- Parameters: the limit, which applies both to the number of leases and to the number of messages in them.
 --   The step ends after v_ms_max in any case.
--- Result: wake hints; and a row with is_more and without a hint if the limit or the time ended the step.
+-- Result: wake hints; and a row with is_more and without a hint if the limit or the time ended the step. A
+--   notice reports each lease whose messages became dead letters, for the log of the node.
 -- Locks: leases by expiry, then their lanes by (partition, group), all with SKIP LOCKED: locked rows are left
 --   for a later step. Locking leases before lanes violates the lock order, but does no harm: acks do not wait
 --   for a locked lease, and reject an expired one anyway.
@@ -22,6 +23,7 @@ declare
   v_due record;
   v_lanes record;
   v_groups integer[] := '{}';
+  v_given_up integer;
   v rouse.leases;
 begin
   perform rouse.raise_durability();
@@ -46,11 +48,16 @@ begin
     where exists (select from unnest(v_lanes.partitions, v_lanes.groups) t(p, g) where t.p = s.partition_id and t.g = s.group_id)
     order by d.n
   loop
-    perform rouse.end_attempts(v, rouse.held_seqs(v.from_seq, v.unacked), 'expired', 'lease_expired',
+    v_given_up := rouse.end_attempts(v, rouse.held_seqs(v.from_seq, v.unacked), 'expired', 'lease_expired',
       'the lease expired before the message was acknowledged', null, v_now);
     delete from rouse.leases s where s.id = v.id and s.partition_id = v.partition_id;
     -- barrier: reap-written
     hint := rouse.free_lane(v, true, true);
+    if v_given_up > 0 then
+      raise notice 'rouse: %', jsonb_build_object('event', 'dead_letter', 'queue', hint.queue, 'consumerGroup', hint.consumer_group,
+        'partition', rouse.shown_partition(hint.partition), 'partitionId', v.partition_id::text, 'seq', v.from_seq, 'messages', v_given_up,
+        'attempt', v.attempt, 'holder', v.holder, 'leaseId', v.id);
+    end if;
     v_groups := v_groups || v.group_id;
     v_left := v_left - bit_count(v.unacked);
     if hint.queue is not null then  -- its group may have been deleted

@@ -2,12 +2,14 @@
 // user requests.
 import { setTimeout as delay } from 'node:timers/promises'
 import { createPool } from '@rouse/database'
+import { systemClock } from '../clock.ts'
 import type { ClusterLink } from '../cluster/link.ts'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/config-error.ts'
 import { nodeConnections, primaryPoolMax } from '../config/connections.ts'
 import { openTls } from '../http/tls.ts'
 import { createLogger, type Logger, logLimit } from '../log.ts'
+import { logNotices } from '../sql-notices.ts'
 import { mayStart } from './closed-start.ts'
 import { createNodeParts, type NodeParts } from './node.ts'
 import { type PreparedDatabase, prepareDatabase } from './prepare-database.ts'
@@ -28,6 +30,7 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
     applicationName: `rouse ${config.nodeId} primary`,
     onLimit: logLimit(log),
   })
+  logNotices(pool, log, systemClock.nowMs)
   warnOfDeprecated(config, log)
   if (!isTlsUsable(config, log)) return 1
   let prepared: PreparedDatabase | undefined

@@ -21,6 +21,7 @@ import { MessageSpans } from '../observe/tracing/message-spans.ts'
 import { SpanExporter } from '../observe/tracing/span-exporter.ts'
 import { WorkerObserver } from '../observe/worker-observer.ts'
 import { cannotListenExitCode } from '../primary/worker-pool.ts'
+import { logNotices } from '../sql-notices.ts'
 import { version } from '../version.ts'
 import type { BrokerContext, WorkerPhase } from './context.ts'
 import { DeadLetterLog } from './dead-letter-log.ts'
@@ -127,12 +128,14 @@ function createSpans({ otlpUrl, nodeId }: Config, log: Logger): MessageSpans {
 }
 
 function createWorkerPool(config: Config, workerId: number, log: Logger): pg.Pool {
-  return createPool({
+  const pool = createPool({
     url: config.databaseUrl,
     max: nodeConnections(config).worker,
     applicationName: `rouse ${config.nodeId} worker ${workerId}`,
     onLimit: logLimit(log),
   })
+  logNotices(pool, log, systemClock.nowMs)
+  return pool
 }
 
 /** Resolves to the URL. */

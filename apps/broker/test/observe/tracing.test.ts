@@ -134,6 +134,42 @@ test('a dead letter is logged with the request and its principal', { timeout }, 
   t.notOk(JSON.stringify(log).includes('secret'))
 })
 
+test('a new consumer group and the dead letters of expired leases are logged, a limited number', {
+  timeout,
+}, async (t) => {
+  const queue = unique()
+  await api.post('/configure', { queue, options: { retryLimit: 0, leaseTime: 1 } })
+  const items = Array.from({ length: 60 }, (_, i) => ({
+    queue,
+    payload: 'secret',
+    partition: `${i}`,
+  }))
+  await api.push(...items)
+  const popped = await api.pop(
+    queue,
+    '?consumerGroup=billing&consumer=worker-7&batch=60&partitions=60',
+  )
+  t.equal(popped.body.messages.length, 60)
+  const of = (event: string) => log.filter((one) => one.event === event && one.queue === queue)
+  await eventually(() => of('group_created').length > 0)
+  t.match(of('group_created'), [{ level: 'info', consumerGroup: 'billing', node: /./ }])
+  t.equal(of('group_created').length, 1)
+  await eventually(() => of('dead_letter').length > 0, { timeoutMs: 20_000 })
+  const [first] = of('dead_letter')
+  t.match(first, {
+    level: 'info',
+    process: 'primary',
+    consumerGroup: 'billing',
+    consumer: 'worker-7',
+  })
+  t.match(first, { messages: 1, attempt: 1, partition: /^\d+$/, seq: 1 })
+  const isAll = async () =>
+    (await api.get(`/dlq?queue=${queue}&limit=100`)).body.messages.length === 60
+  await eventually(isAll, { timeoutMs: 20_000 })
+  t.ok(of('dead_letter').length <= 40, 'at most 20 a second')
+  t.notOk(JSON.stringify(log).includes('secret'))
+})
+
 test('on a terminal an entry is one readable line without control characters', async (t) => {
   const entry = {
     level: 'warn',

@@ -28,6 +28,8 @@ export interface EventHubOptions {
 
 const streamsMax = 200
 const tickMs = 1_000
+/** A timer that fires a little early is not followed by another one at once. */
+const pauseMsMin = 200
 /** Ids of events that came from other nodes: a stream that is opened again repeats some. */
 const seenMax = 2_000
 
@@ -102,9 +104,9 @@ export class EventHub {
       this.#watched = watched
       this.#options.outbox.post({ type: 'watchEvents', ...watched })
     }
-    if (watched.events) this.#timer ??= setInterval(() => void this.#tick(), tickMs)
+    if (watched.events) this.#timer ??= this.#planTick()
     else {
-      clearInterval(this.#timer)
+      clearTimeout(this.#timer)
       this.#timer = undefined
     }
     if (all.every(({ scope }) => scope === 'node')) {
@@ -112,6 +114,18 @@ export class EventHub {
       this.#queues.clear()
       this.#view = undefined
     }
+  }
+
+  /** In the middle of each second: workers report their counts when it begins. A late tick does not delay the next one. */
+  #planTick(): NodeJS.Timeout {
+    const leftMs = tickMs - ((this.#options.context.clock.wallMs() + tickMs / 2) % tickMs)
+    return setTimeout(
+      () => {
+        this.#timer = this.#planTick()
+        void this.#tick()
+      },
+      leftMs < pauseMsMin ? leftMs + tickMs : leftMs,
+    )
   }
 
   async #tick(): Promise<void> {

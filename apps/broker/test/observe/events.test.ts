@@ -52,6 +52,19 @@ test('changes of queues on one node come to a stream of another', { timeout }, a
   })
 })
 
+test('rates come once in every second', { timeout }, async (t) => {
+  const stream = await readEvents(t, one.url)
+  const rates = () => stream.events.filter(({ name }) => name === 'rates').slice(1)
+  await eventually(() => rates().length > 10, { timeoutMs: 30_000 })
+  // The first one comes at once. A busy machine may be late, but a late one does not delay those after it.
+  const seconds = rates().map(({ id }) =>
+    Math.floor((Number.parseInt(String(id), 10) - 500) / 1_000),
+  )
+  const [first = 0] = seconds
+  const last = seconds[10] ?? 0
+  t.ok(last - first >= 9 && last - first <= 12, seconds.map((one) => one - first).join(' '))
+})
+
 test('rates have the sums of all nodes and the backlog', { timeout }, async (t) => {
   const queue = unique()
   const stream = await readEvents(t, one.url, `?queues=${queue},other*`)

@@ -8,7 +8,8 @@ export interface HistogramCounts {
 
 /** Upper bounds of durations, in milliseconds. */
 export const durationBoundsMs: readonly number[] = [
-  1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 60_000, 600_000,
+  1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000,
+  600_000,
 ]
 /** Upper bounds of numbers of messages. */
 export const sizeBounds: readonly number[] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000]

@@ -5,13 +5,14 @@ import { FilterChoice, FilterText } from '../parts/fields.tsx'
 import { time } from '../parts/format.ts'
 import { Page, State } from '../parts/layout.tsx'
 import { Loaded } from '../parts/notice.tsx'
+import { Pager } from '../parts/pager.tsx'
 import { type Column, Table } from '../parts/table.tsx'
-import { setQuery, useRoute } from '../shell/router.ts'
+import { useRoute } from '../shell/router.ts'
 
 type Entry = AuditAnswer['entries'][number]
 
 const columns: readonly Column<Entry>[] = [
-  { key: 'at', title: 'Time', width: '10rem', cell: ({ at }) => time(at) },
+  { key: 'at', title: 'Time', width: '9.5rem', cell: ({ at }) => time(at) },
   {
     key: 'outcome',
     title: 'Outcome',
@@ -20,7 +21,7 @@ const columns: readonly Column<Entry>[] = [
   },
   { key: 'principal', title: 'Who', width: '1fr', cell: ({ principal }) => principal },
   { key: 'verb', title: 'Verb', width: '5.5rem', isExtra: true, cell: ({ verb }) => verb },
-  { key: 'target', title: 'Target', width: '1fr', cell: ({ target }) => target },
+  { key: 'target', title: 'Target', width: '1.6fr', cell: ({ target }) => target },
   {
     key: 'detail',
     title: 'Request',
@@ -81,18 +82,7 @@ export function AuditPage() {
               rowsMax={20}
               empty="No entry matches. Every change by an operator and a sample of refused requests is recorded."
             />
-            <div class="actions">
-              <button type="button" onClick={() => setQuery({ cursor: undefined })}>
-                First page
-              </button>
-              <button
-                type="button"
-                disabled={data.cursor === null}
-                onClick={() => setQuery({ cursor: data.cursor ?? undefined })}
-              >
-                Next page
-              </button>
-            </div>
+            <Pager next={data.cursor} />
           </>
         )}
       </Loaded>

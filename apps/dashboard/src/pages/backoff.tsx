@@ -35,7 +35,7 @@ export function BackoffPanel() {
   return (
     <Panel
       title="Group backoff"
-      note="waiting pops are woken by hints; the bars are the fallback polls, which slow down while they find nothing"
+      note="waiting pops are woken by hints; each bar runs until the next fallback poll, and gets longer while polls find nothing"
     >
       {groups.length === 0 ? (
         <Empty title="No pop waits">
@@ -58,6 +58,9 @@ export function BackoffPanel() {
 function BackoffRow({ group, longestMs }: { group: WaitGroup; longestMs: number }) {
   const { node, key, intervalMs, consecutiveEmpty, inFlight, waiting, nextCheckInMs } = group
   const left = Math.max(0, Math.min(1, nextCheckInMs / Math.max(intervalMs, 1)))
+  // Without a waiter nobody polls: the group is kept for a while, because its consumer may return.
+  const isIdle = waiting === 0 && !inFlight
+  const done = isIdle ? 0 : 1 - left
   return (
     <div class="span-row backoff">
       <span class="span-name" title={key}>
@@ -65,16 +68,20 @@ function BackoffRow({ group, longestMs }: { group: WaitGroup; longestMs: number 
       </span>
       <span class="span-track">
         <span class="span-bar faint" style={{ width: `${(intervalMs / longestMs) * 100}%` }}>
-          <span
-            class={`span-bar ${inFlight ? 'busy' : ''}`}
-            style={{ width: `${(1 - left) * 100}%` }}
-          />
+          <span class={`span-bar ${inFlight ? 'busy' : ''}`} style={{ width: `${done * 100}%` }} />
         </span>
       </span>
-      <span class="number">{inFlight ? 'polling' : duration(nextCheckInMs)}</span>
+      <span class="number">{isIdle ? '–' : nextPoll(inFlight, nextCheckInMs)}</span>
       <span class="span-text">
-        {node}: {plural(waiting, 'waiter')}, every {duration(intervalMs)}, {consecutiveEmpty} empty
+        {isIdle
+          ? `${node}: nobody waits`
+          : `${node}: ${plural(waiting, 'waiter')}, interval ${duration(intervalMs)}, ${consecutiveEmpty} empty polls in a row`}
       </span>
     </div>
   )
+}
+
+function nextPoll(inFlight: boolean, inMs: number): string {
+  if (inFlight) return 'polling'
+  return inMs < 1 ? 'now' : `in ${duration(inMs)}`
 }

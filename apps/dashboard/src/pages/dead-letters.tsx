@@ -9,8 +9,9 @@ import { ago, count, plural, time } from '../parts/format.ts'
 import { Json } from '../parts/json.tsx'
 import { Page, Panel } from '../parts/layout.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
+import { Pager } from '../parts/pager.tsx'
 import { type Column, Table } from '../parts/table.tsx'
-import { hrefOf, setQuery, useRoute } from '../shell/router.ts'
+import { hrefOf, useRoute } from '../shell/router.ts'
 import { filterOf, RedrivePanel } from './redrive.tsx'
 
 export function DeadLettersPage() {
@@ -154,18 +155,7 @@ function Letters({ onDone }: { onDone: () => void }) {
             ) : (
               data.deadLetters.map((letter) => <LetterRow key={letter.letterId} letter={letter} />)
             )}
-            <div class="actions">
-              <button type="button" onClick={() => setQuery({ cursor: undefined })}>
-                First page
-              </button>
-              <button
-                type="button"
-                disabled={data.cursor === null}
-                onClick={() => setQuery({ cursor: data.cursor ?? undefined })}
-              >
-                Next page
-              </button>
-            </div>
+            <Pager next={data.cursor} />
           </>
         )}
       </Loaded>

@@ -8,8 +8,9 @@ import { FilterChoice, FilterText } from '../parts/fields.tsx'
 import { plural, time } from '../parts/format.ts'
 import { Page, State } from '../parts/layout.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
+import { Pager } from '../parts/pager.tsx'
 import { type Column, Table } from '../parts/table.tsx'
-import { goTo, hrefOf, setQuery, useRoute } from '../shell/router.ts'
+import { goTo, hrefOf, useRoute } from '../shell/router.ts'
 
 type Message = MessagesAnswer['messages'][number]
 
@@ -150,18 +151,7 @@ function Found({
             onOpen={({ id }) => goTo(hrefOf('messages', [id]))}
             empty="No message matches. Completed messages are kept for the retention time of the queue."
           />
-          <div class="actions">
-            <button type="button" onClick={() => setQuery({ cursor: undefined })}>
-              First page
-            </button>
-            <button
-              type="button"
-              disabled={next === null}
-              onClick={() => setQuery({ cursor: next ?? undefined })}
-            >
-              Next page
-            </button>
-          </div>
+          <Pager next={next} />
         </>
       )}
     </Loaded>

@@ -80,7 +80,7 @@ const columns: readonly Column<QueueFigures>[] = [
   {
     key: 'spark',
     title: 'Pushes',
-    width: '5rem',
+    width: '5.8rem',
     isExtra: true,
     cell: ({ queue }) => (
       <Sparkline values={historyOf(queue)} label="Pushes per second since the page was opened" />

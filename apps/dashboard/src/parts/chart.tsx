@@ -73,20 +73,33 @@ function optionsOf(element: HTMLElement, lines: readonly Line[], height: number)
       { ...axis, size: 46 },
     ],
     series: [
-      { label: 'at', value: (_plot: uPlot, at: number | null) => (at === null ? '' : clockOf(at)) },
+      { label: 'at', value: (plot: uPlot, at: number | null) => clockOf(at ?? lastOf(plot, 0)) },
       ...lines.map((line) => ({
         label: line.label,
         stroke: color(line.color),
         width: 1.5,
         points: { show: false },
-        value: (_plot: uPlot, value: number | null) => (value === null ? '' : value.toFixed(1)),
+        value: (plot: uPlot, value: number | null, series: number) => {
+          return shownRate(value ?? lastOf(plot, series))
+        },
       })),
     ],
   }
 }
 
+/** Without a cursor over the chart, the legend shows the newest values. */
+function lastOf(plot: uPlot, series: number): number | undefined {
+  const values = plot.data[series] as readonly (number | null)[] | undefined
+  return values?.findLast((value) => value !== null) ?? undefined
+}
+
+function shownRate(value: number | undefined): string {
+  return value === undefined ? '–' : value.toFixed(1)
+}
+
 /** The time of day; a chart never shows more than a day. */
-function clockOf(seconds: number): string {
+function clockOf(seconds: number | undefined): string {
+  if (seconds === undefined) return '–'
   return new Date(seconds * 1_000).toLocaleTimeString('en-GB')
 }
 

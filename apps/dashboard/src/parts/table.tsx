@@ -37,7 +37,7 @@ const drawnMax = 90
 export function Table<Row>(props: TableProps<Row>) {
   const { label, columns, rows, keyOf, empty, rowsMax = 18, onOpen } = props
   const { scroller, first, last, onScroll } = useWindow(rows.length, rowsMax)
-  if (rows.length === 0) return <Empty title={`${label}: nothing here`}>{empty}</Empty>
+  if (rows.length === 0) return <Empty title={`No ${label.toLowerCase()}`}>{empty}</Empty>
   const visible = rows.slice(first, last)
   return (
     <div class="table" role="table" aria-label={label} aria-rowcount={rows.length}>

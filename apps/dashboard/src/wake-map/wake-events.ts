@@ -18,7 +18,10 @@ export interface WakeStep {
 }
 
 export function readStep(event: Readonly<Record<string, unknown>>, key: number): WakeStep {
-  return { ...(event as unknown as WakeStep), key, atMs: Date.parse(String(event.at)) }
+  // A field that is not known is null in the stream: the duration of a pop that began before anybody watched, for example.
+  const known = Object.entries(event).filter(([name, value]) => value !== null || name === 'queue')
+  const step = Object.fromEntries(known) as unknown as WakeStep
+  return { ...step, key, atMs: Date.parse(String(event.at)) }
 }
 
 /** What starts a wake-up. */

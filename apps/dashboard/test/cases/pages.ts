@@ -7,6 +7,7 @@ import { test } from 'tap'
 import { csrfHeader as ownCsrfHeader } from '../../src/api/csrf.ts'
 import { openPage } from '../support/browser.ts'
 import { at, type Context, unique } from '../support/context.ts'
+import { traceTasks } from '../support/tasks.ts'
 
 const dist = new URL('../../dist/', import.meta.url)
 const bytesMax = 90_000
@@ -61,18 +62,33 @@ export function pageTests({ cluster, browser }: Context): void {
   test('the first data appears within a second', async (t) => {
     const queue = unique('first')
     await cluster.push(queue)
-    // Other tests use the machine at the same time: a page that is slow by itself is slow every time.
-    const tookMs: number[] = []
-    while (tookMs.length < 8 && (tookMs.at(-1) ?? Number.POSITIVE_INFINITY) > firstDataMsMax) {
+    // Other tests use the machine at the same time: each load is compared with how much longer its tasks took than the CPU time
+    // that they needed. On an idle machine that is nothing, and the time itself counts.
+    const loads: { ms: number; cpuMs: number; share: number }[] = []
+    for (let i = 0; i < 5; i += 1) {
       const context = await browser.newContext()
       t.teardown(() => context.close())
       const page = await context.newPage()
-      const startedMs = performance.now()
-      await page.goto(at(cluster.url, 'queues'))
-      await page.getByRole('link', { name: queue, exact: true }).waitFor()
-      tookMs.push(Math.round(performance.now() - startedMs))
+      let ms = 0
+      const tasks = await traceTasks(browser, page, async () => {
+        const startedMs = performance.now()
+        await page.goto(at(cluster.url, 'queues'))
+        await page.getByRole('link', { name: queue, exact: true }).waitFor()
+        ms = performance.now() - startedMs
+      })
+      const cpuMs = tasks.reduce((sum, task) => sum + task.cpuMs, 0)
+      const wallMs = tasks.reduce((sum, task) => sum + task.ms, 0)
+      loads.push({ ms, cpuMs, share: Math.min(1, cpuMs / wallMs) })
     }
-    t.ok(Math.min(...tookMs) <= firstDataMsMax, `${tookMs.join(', ')} ms`)
+    const shown = loads.map(
+      ({ ms, cpuMs, share }) => `${ms | 0} ms, CPU ${cpuMs | 0} ms, share ${share.toFixed(2)}`,
+    )
+    const medianMs = loads.map(({ ms, share }) => ms * share).toSorted((a, b) => a - b)[2] ?? 0
+    t.ok(medianMs <= firstDataMsMax, shown.join('; '))
+    t.ok(
+      loads.every(({ cpuMs }) => cpuMs > 0 && cpuMs <= firstDataMsMax),
+      shown.join('; '),
+    )
   })
 
   test('filters are in the address, and the back button returns to the page before', async (t) => {

@@ -1,4 +1,5 @@
 // Why a queue does not move, for five causes, each with the action that ends it.
+import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
 import { openPage } from '../support/browser.ts'
 import { at, type Context, unique } from '../support/context.ts'
@@ -90,7 +91,9 @@ export function whyTests({ cluster, browser }: Context): void {
     await cluster.fail(retried, { error: 'later', errorCode: 'LATER' })
     await cluster.fail(held, { error: 'later', errorCode: 'LATER' })
     // The time that the messages wait is what the page shows.
-    await new Promise((resolve) => setTimeout(resolve, delayMs))
+    await eventually(async () => {
+      return (await cluster.call('GET', `/api/v1/messages/${aloneId}/why`)).totalMs > delayMs
+    })
     await cluster.call('POST', `/api/v1/queues/${paused}/resume`)
     for (const queue of [...queues, held]) {
       await cluster.call('GET', `/api/v1/pop/queue/${queue}?wait=true&timeout=10000&autoAck=true`)

@@ -3,6 +3,9 @@
 // Prints, for each row, the medians of CPU per message and of throughput, and the ratio of CPU (this checkout to
 // COMMIT) with its spread: half the distance between the quartiles of the rounds. A spread wider than the
 // margin means that the ratio cannot be measured on this machine.
+//
+// `npm run bench -- compare --without timelines` (or `observation`) `push-1 push-100`: this checkout against itself
+// without the timelines of messages, or without any record of its work. The ratio is what that costs.
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startEmbeddedPostgres } from '@rouse/database'
@@ -18,9 +21,15 @@ const { values: flags, positionals } = parseArgs({
     rounds: { type: 'string', default: '6' },
     seconds: { type: 'string', default: '4' },
     margin: { type: 'string', default: '0.03' },
+    without: { type: 'string' },
   },
 })
-const [commit, ...wanted] = positionals
+const without = { timelines: 'counters', observation: 'off' }[flags.without ?? '']
+if (flags.without !== undefined && without === undefined) {
+  console.error('--without must be timelines or observation')
+  process.exit(2)
+}
+const [commit, ...wanted] = without === undefined ? positionals : ['this checkout', ...positionals]
 const unknown = wanted.filter((name) => !(name in rows))
 if (commit === undefined || unknown.length > 0) {
   const problem = unknown.length > 0 ? `unknown rows: ${unknown.join(', ')}; ` : ''
@@ -39,7 +48,9 @@ if (!(rounds >= 6 && seconds > 0 && margin > 0)) {
   process.exit(2)
 }
 
-const other = await buildCommit(root, commit)
+const other =
+  without === undefined ? await buildCommit(root, commit) : { root, remove: async () => {} }
+const env = without === undefined ? undefined : { ROUSE_OBSERVATION: without }
 const server = await startEmbeddedPostgres({
   settings: { shared_buffers: '512MB', max_wal_size: '4GB', max_connections: '300' },
 })
@@ -58,6 +69,7 @@ async function compareRow(name: string): Promise<void> {
     root: other.root,
     server,
     databaseUrl: await createDatabase(),
+    env,
   })
   try {
     // V8 compiles hot code in the first seconds.

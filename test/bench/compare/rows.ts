@@ -14,6 +14,8 @@ export interface RowOptions {
   readonly root: string
   readonly server: { readonly url: string; readonly pid: number }
   readonly databaseUrl: string
+  /** Settings of the nodes. */
+  readonly env?: Readonly<Record<string, string>> | undefined
 }
 
 export interface OpenRow {
@@ -59,10 +61,10 @@ async function consumeRow(
 }
 
 async function oneNodeRow(
-  { root, server, databaseUrl }: RowOptions,
+  { root, server, databaseUrl, env }: RowOptions,
   prepare: (url: string, seconds: number) => Promise<{ readonly job: LoadJob }>,
 ): Promise<OpenRow> {
-  const nodes = await startNodes({ root, databaseUrl, count: 1 })
+  const nodes = await startNodes({ root, databaseUrl, count: 1, env })
   const cpuSeconds = (): number => {
     const { primaries, workers } = nodes.cpu()
     return primaries + workers + familyCpuSeconds(server.pid)

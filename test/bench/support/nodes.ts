@@ -31,6 +31,7 @@ export interface NodesOptions {
   readonly root: string
   readonly databaseUrl: string
   readonly count: number
+  readonly env?: Readonly<Record<string, string>> | undefined
 }
 
 const workersPerNode = 2
@@ -75,6 +76,7 @@ async function startNode(options: NodesOptions, nodeId: string): Promise<Started
       ROUSE_GOSSIP_SECRET: 'a secret of this benchmark alone',
       ROUSE_WORKERS: String(workersPerNode),
       ROUSE_LOG_LEVEL: 'error',
+      ...options.env,
     },
   })
   return { url: `http://127.0.0.1:${port}`, child }

@@ -138,6 +138,8 @@ export const settings = {
   otlpUrl: text<string | undefined>('ROUSE_OTLP_URL', undefined),
   /** Messages that take longer are recorded for `why`. */
   whySlowMs: integer('ROUSE_WHY_SLOW_MS', 1_000, { min: 1, max: hourMs }),
+  /** What nodes record of their work: `counters` leaves out timelines. For measuring what it costs. */
+  observation: choice('ROUSE_OBSERVATION', 'on', ['on', 'counters', 'off']),
   /** How many queues have metrics of their own; the others are added up. */
   metricsQueuesMax: integer('ROUSE_METRICS_QUEUES_MAX', 100, { min: 0, max: 1_000 }),
 

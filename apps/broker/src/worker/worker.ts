@@ -116,8 +116,10 @@ function workerLog({ logLevel, logFormat, nodeId }: Config, workerId: number): L
   return createLogger({ level: logLevel, format: logFormat, ...names })
 }
 
-function createObserver({ nodeId: node, whySlowMs: slowMs }: Config, worker: number) {
-  return new WorkerObserver({ ...systemClock, node, worker, slowMs })
+function createObserver(config: Config, worker: number) {
+  const { nodeId: node, whySlowMs: slowMs } = config
+  const isOn = config.observation === 'on'
+  return new WorkerObserver({ ...systemClock, node, worker, slowMs, isOn })
 }
 
 function createSpans({ otlpUrl, nodeId }: Config, log: Logger): MessageSpans {
@@ -172,7 +174,7 @@ function createSidecar({
   readonly observer: SidecarObserver
 }): SidecarDbPool {
   return new SidecarDbPool({
-    observer,
+    observer: config.observation === 'off' ? undefined : observer,
     worker: String(workerId),
     takenAfterMs: Math.floor(config.notifyDeliveryTimeoutMs / 4),
     executor: poolExecutor(pool, config.prepare),

@@ -22,6 +22,8 @@ export interface TraceRecorderOptions extends WorkerName {
   readonly wallMs: () => number
   /** Messages that take longer are recorded. */
   readonly slowMs: number
+  /** False: nothing is recorded. */
+  readonly isOn?: boolean
 }
 
 /** Records of one second; further ones are dropped. */
@@ -58,7 +60,8 @@ export class TraceRecorder {
 
   /** `ms`: from the request to the commit. */
   pushed(results: readonly PushedMessage[], ms: number): void {
-    const { node, worker, slowMs } = this.#options
+    const { node, worker, slowMs, isOn = true } = this.#options
+    if (!isOn) return
     const isSlow = ms >= slowMs
     for (const { messageId: id } of results) {
       if (isSlow || isSampled(id)) this.#add({ kind: 'push', id, node, worker, ms: tenths(ms) })
@@ -66,6 +69,7 @@ export class TraceRecorder {
   }
 
   delivered(leases: readonly Lease[], delivery: Delivery): void {
+    if (this.#options.isOn === false) return
     const [atMs, wallMs] = [this.#options.nowMs(), this.#options.wallMs()]
     for (const lease of leases) {
       const [first] = lease.messages
@@ -154,7 +158,8 @@ export class TraceRecorder {
   }
 
   acked(items: readonly AckItem[], outcomes: readonly AckOutcome[]): void {
-    const { node, worker, wallMs, nowMs } = this.#options
+    const { node, worker, wallMs, nowMs, isOn = true } = this.#options
+    if (!isOn) return
     for (const [i, outcome] of outcomes.entries()) {
       if (!outcome.accepted) continue
       const { leaseId, message = null, status = 'completed' } = items[i] as AckItem

@@ -38,7 +38,9 @@ export type { MessagePlace } from './message-id.ts'
 export {
   isUuid,
   messageIdAt,
+  namesPlace,
   placeOfMessageId,
+  pushTime,
   timeOfMessageId,
   withoutPlace,
   withPlace,

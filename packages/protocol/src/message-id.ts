@@ -69,6 +69,19 @@ export function timeOfMessageId(id: string): number | undefined {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
 }
 
+/** The log has the time of promotion for a message that was scheduled. Its id has the time of the push. */
+export function pushTime(
+  id: string,
+  partitionId: string | null,
+  seq: number | null,
+  storedAt: Date,
+): Date {
+  const place = placeOfMessageId(id)
+  const ms = timeOfMessageId(id)
+  const isHere = place?.partitionId === partitionId && place?.seq === seq
+  return seq === null || isHere || ms === undefined ? storedAt : new Date(ms)
+}
+
 /** The UUIDv7 that a message keeps if it gets its id before its place. */
 export function withoutPlace(storedId: string): string {
   return namesPlace(storedId) ? withVersion(storedId, 7) : storedId

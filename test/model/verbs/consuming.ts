@@ -1,4 +1,5 @@
 // Every kind of pop.
+import { pushTime } from '@rouse/protocol'
 import fc from 'fast-check'
 import { allowed, type Offer, offerOf, record, take } from '../delivering.ts'
 import { subscribe } from '../operating.ts'
@@ -334,7 +335,12 @@ function checkMessage(known: Message, attempt: number, came: PoppedMessage, raw:
     attempt,
     transactionId: known.key ?? (known.isKnownById ? came.id : `${came.partitionId}-${known.seq}`),
     traceId: known.traceId,
-    createdAt: new Date(known.createdAt).toISOString(),
+    createdAt: pushTime(
+      came.id,
+      came.partitionId,
+      known.seq,
+      new Date(known.createdAt),
+    ).toISOString(),
   }
   for (const [name, value] of Object.entries(wanted)) {
     const got = came[name as keyof typeof wanted]

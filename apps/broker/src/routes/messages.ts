@@ -150,14 +150,16 @@ export async function listMatching(
       (task !== undefined && place?.task !== task)
     if (place !== undefined && isElsewhere) return { messages: [], cursor: null }
   }
-  // The log is read from the first message of the span to its last. The other lists are short.
+  // The log is read from the first message of the span to its last, by the times at which they entered it. The
+  // other lists are short.
   const span = { ...filter, from, before: to && new Date(to.getTime() + 1) }
   const cursor = await skip(span, query.cursor, offset, context)
   if (cursor === null) return { messages: [], cursor }
   const page = await list(span, cursor, context)
   const messages = page.messages.filter(
-    ({ createdAt }) =>
-      (from === undefined || createdAt >= from) && (to === undefined || createdAt <= to),
+    ({ createdAt, seq }) =>
+      seq !== null ||
+      ((from === undefined || createdAt >= from) && (to === undefined || createdAt <= to)),
   )
   return { messages, cursor: page.cursor }
 }

@@ -253,13 +253,13 @@ function leaseJson(lease: Lease, group: string, autoAck: boolean): string {
   let created = { ms: -1, text: '' }
   let text = ''
   for (const message of lease.messages) {
-    const { id, seq, createdAtMs, traceId } = message
+    const { id, seq, pushedAtMs, traceId } = message
     const transactionId = message.transactionId ?? transactionIdFor(lease.partitionId, seq)
     const receipt = receiptOf(seq, transactionId)
     const leaseId = isAmbiguous(lease, message, repeated) ? receipt : lease.leaseId
     // Messages of one push have the same time.
-    if (createdAtMs !== created.ms) {
-      created = { ms: createdAtMs, text: new Date(createdAtMs).toISOString() }
+    if (pushedAtMs !== created.ms) {
+      created = { ms: pushedAtMs, text: new Date(pushedAtMs).toISOString() }
     }
     text +=
       `,{"id":"${id}","transactionId":${JSON.stringify(transactionId)},` +

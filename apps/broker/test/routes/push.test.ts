@@ -102,6 +102,22 @@ test('a delayed message is delivered when it is due, with the transactionId that
   t.match(popped.body.messages, [{ transactionId: body[0].transaction_id, id: body[0].message_id }])
 })
 
+test('createdAt of a delayed message is the time of its push, in pops, lists and dead letters', async (t) => {
+  const queue = unique()
+  await api.post('/configure', { queue, options: { retryLimit: 0 } })
+  const { body } = await api.push({ queue, payload: 1, delayMs: 300 })
+  const beforeMs = Date.now()
+  const popped = await api.pop(queue, '?wait=true&timeout=5000')
+  const { createdAt } = (await api.get(`/messages/${body[0].id}`)).body
+  t.ok(Date.parse(createdAt) <= beforeMs, 'not the time at which it fell due')
+  t.equal(popped.body.messages[0].createdAt, createdAt)
+  const listed = await api.get(`/messages?queue=${queue}`)
+  t.match(listed.body.messages, [{ id: body[0].id, createdAt }])
+  await api.ack(popped.body.messages[0], 'failed')
+  const letters = await api.get(`/dead-letters?queue=${queue}`)
+  t.match(letters.body.deadLetters, [{ id: body[0].id, createdAt }])
+})
+
 test('runAt needs a time zone and cannot be combined with delayMs', async (t) => {
   const queue = unique()
   const past = await api.push({ queue, payload: 1, runAt: '2020-01-01T00:00:00Z' })

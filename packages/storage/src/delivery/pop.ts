@@ -1,4 +1,4 @@
-import { messageIdAt, type PopSource } from '@rouse/protocol'
+import { messageIdAt, namesPlace, type PopSource, timeOfMessageId } from '@rouse/protocol'
 import { boolArray, int4Array, int8Array, textArray } from '../binary-array.ts'
 import { callRows, type Executor } from '../executor.ts'
 
@@ -48,7 +48,9 @@ export interface Lease {
 export interface LeasedMessage {
   readonly seq: number
   readonly id: string
+  /** When it entered the log: of a message that was scheduled, the time of its promotion. */
   readonly createdAtMs: number
+  readonly pushedAtMs: number
   readonly transactionId: string | null
   readonly traceId: string | null
   /** JSON text. */
@@ -158,10 +160,14 @@ function readPop(rows: readonly unknown[][]): PopResult {
       leases.push(lease)
     }
     const seq = Number(row[8])
+    const storedId = row[9] as string
+    const createdAtMs = row[10] as number
     lease.messages.push({
       seq,
-      id: messageIdAt(row[9] as string, lease.partitionId, seq),
-      createdAtMs: row[10] as number,
+      id: messageIdAt(storedId, lease.partitionId, seq),
+      createdAtMs,
+      // An id without a place may be older than the entry in the log. Others are not parsed: there are many.
+      pushedAtMs: namesPlace(storedId) ? createdAtMs : (timeOfMessageId(storedId) ?? createdAtMs),
       transactionId: row[11] as string | null,
       traceId: row[12] as string | null,
       payload: row[13] as string,

@@ -1,5 +1,5 @@
 // One message by its id: shown, cancelled, or made due.
-import { placeOfMessageId, timeOfMessageId, type WakeHint } from '@rouse/protocol'
+import { placeOfMessageId, type WakeHint } from '@rouse/protocol'
 import { callRows, type Executor } from '../executor.ts'
 import { hintFields, readWakeHint } from '../wake-hint.ts'
 import { type FoundMessage, type MessageInGroup, readMessage } from './messages.ts'
@@ -41,7 +41,6 @@ export async function messageById(
   const dueAt = row[10] as Date | null
   return {
     ...readMessage(row),
-    createdAt: pushedAt(row, id),
     enteredAt: row[1] === null ? null : (row[4] as Date),
     queue: row[9] as string,
     groups: row[11] as MessageInGroup[],
@@ -50,14 +49,6 @@ export async function messageById(
     keptUntil: row[13] as Date | null,
     options: row[14] as OwnOptions,
   }
-}
-
-/** The log has the time of promotion for a message that was scheduled. Its id has the time of the push. */
-function pushedAt([partitionId, seq, , , storedAt]: readonly unknown[], id: string): Date {
-  const place = placeOfMessageId(id)
-  const ms = timeOfMessageId(id)
-  const isHere = place?.partitionId === partitionId && place?.seq === seq
-  return seq === null || isHere || ms === undefined ? (storedAt as Date) : new Date(ms)
 }
 
 export type Cancellation =

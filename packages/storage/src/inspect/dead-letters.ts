@@ -1,4 +1,4 @@
-import type { WakeHint } from '@rouse/protocol'
+import { pushTime, type WakeHint } from '@rouse/protocol'
 import { int8Array } from '../binary-array.ts'
 import { callRows, type Executor } from '../executor.ts'
 import { readWakeHint, wakeHintColumns } from '../wake-hint.ts'
@@ -95,7 +95,7 @@ function readDeadLetter(row: readonly unknown[]): DeadLetterRow {
     errorMessage: row[11] as string | null,
     errorCode: row[12] as string | null,
     attempts: row[13] as number,
-    createdAt: row[14] as Date,
+    createdAt: pushTime(row[1] as string, row[4] as string, Number(row[8]), row[14] as Date),
     failedAt: row[15] as Date,
     history: row[16] as FailedAttemptRow[],
   }

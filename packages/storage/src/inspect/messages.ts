@@ -1,3 +1,4 @@
+import { pushTime } from '@rouse/protocol'
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
 import type { FailedAttemptRow } from './dead-letters.ts'
@@ -8,6 +9,7 @@ export interface StoredMessage {
   readonly seq: number | null
   readonly partition: string | null
   readonly id: string
+  /** The time of the push. */
   readonly createdAt: Date
   readonly transactionId: string | null
   readonly traceId: string | null
@@ -31,7 +33,7 @@ export interface MessageFilter {
   /** Only messages that are retrying or dead have an error. */
   readonly errorCode?: string | undefined
   readonly limit: number
-  /** Only messages created from this time, and before that time. */
+  /** Only messages that entered the log from this time, and before that time. */
   readonly from?: Date | undefined
   readonly before?: Date | undefined
 }
@@ -149,7 +151,12 @@ export function readMessage(row: readonly unknown[]): StoredMessage {
     seq: row[1] as number | null,
     partition: row[2] as string | null,
     id: row[3] as string,
-    createdAt: row[4] as Date,
+    createdAt: pushTime(
+      row[3] as string,
+      row[0] as string | null,
+      row[1] as number | null,
+      row[4] as Date,
+    ),
     transactionId: row[5] as string | null,
     traceId: row[6] as string | null,
     payload: row[7] as string,

@@ -72,7 +72,9 @@ export function createServer(context: BrokerContext, tls?: TlsOptions): FastifyI
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.replace(/\?.*$/s, '')
     const allowed = methods(path)
-    if (allowed.length === 0) throw new RouseError('route_not_found', `there is no ${path}`)
+    if (allowed.length === 0) {
+      throw new RouseError('route_not_found', `there is no ${path}; /openapi.json lists the routes`)
+    }
     reply.header('allow', allowed.join(', '))
     throw new RouseError('method_not_allowed', `${path} supports ${allowed.join(', ')}`)
   })

@@ -52,7 +52,8 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   if (!mayStart(config, prepared.keyTable.hasKeys, log)) return 1
   const { identity, serverConnections, keyTable } = prepared
   const connections = nodeConnections(config, serverConnections)
-  log.info({ ...connections, serverMax: serverConnections }, 'connection limits for PostgreSQL')
+  const { node: perNode, worker: perWorker } = connections
+  log.info({ perNode, perWorker, serverMax: serverConnections }, 'connection limits for PostgreSQL')
 
   const manager = createServiceManager(config.notifySocket, log)
   let parts: NodeParts

@@ -92,6 +92,19 @@ test('GET / says what this is', async (t) => {
   }
 })
 
+test('the documentation is found with and without the last slash', async (t) => {
+  for (const path of ['/docs', '/docs/']) {
+    const { status, headers } = await fetch(`${url}${path}`, { redirect: 'manual' })
+    t.match([status, headers.get('location')], [302, '/docs/index.html'], path)
+  }
+  t.match((await send('GET', api.at(''))).body, { detail: /openapi\.json/ })
+})
+
+test('OPTIONS is 405 with the allowed methods, if no origin is allowed', async (t) => {
+  const response = await fetch(api.at('/push'), { method: 'OPTIONS' })
+  t.match([response.status, response.headers.get('allow')], [405, 'POST'])
+})
+
 test('a body that is not JSON, not UTF-8, of another type or too large is refused', async (t) => {
   const push = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = json) =>
     send('POST', api.at('/push'), undefined, { body, headers })

@@ -15,6 +15,8 @@ const types: Readonly<Record<string, string>> = {
 /** The site loads only its own files. */
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'"
 
+const first = '/docs/index.html'
+
 export function siteRoutes(app: FastifyInstance): void {
   // Read by the first request: most workers never need it. A path is only looked up, never opened.
   let files: ReadonlyMap<string, Buffer> | undefined
@@ -33,9 +35,10 @@ export function siteRoutes(app: FastifyInstance): void {
     return reply.type(types[extname(path)] ?? 'application/octet-stream').send(file)
   }
 
-  app.get('/docs', async (_request, reply) => reply.redirect('/docs/index.html', 302))
+  app.get('/docs', async (_request, reply) => reply.redirect(first, 302))
   app.get('/docs/:page', async (request, reply) => {
-    return send(reply, (request.params as { page: string }).page)
+    const { page } = request.params as { page: string }
+    return page === '' ? reply.redirect(first, 302) : send(reply, page)
   })
   app.get('/docs/:folder/:page', async (request, reply) => {
     const { folder: part, page } = request.params as { folder: string; page: string }

@@ -11,7 +11,14 @@ function message(queue: string): NewMessage {
 }
 
 function lease(queue: string, partitionId: string, messages: number, attempt = 1): Lease {
-  const one = { seq: 1, id: 'id', createdAtMs: 0, pushedAtMs: 0, transactionId: null, traceId: null }
+  const one = {
+    seq: 1,
+    id: 'id',
+    createdAtMs: 0,
+    pushedAtMs: 0,
+    transactionId: null,
+    traceId: null,
+  }
   return {
     demand: 0,
     leaseId: `lease of ${partitionId}`,

@@ -62,7 +62,7 @@ export function viewOf(
 export function statesOf({ figures = [], activity }: ClusterView): Map<string, string> {
   return new Map(
     figures.map((one) => {
-      return [one.queue, stateOf(one, one.pops + waitingFor(activity.waiting, one))]
+      return [one.queue, stateOf(one, activity)]
     }),
   )
 }
@@ -131,9 +131,9 @@ function backlogOf(figures: QueueFigures | undefined, { activity }: ClusterView)
     const none = { ready: null, leased: null, retrying: null, scheduled: null, dead: null }
     return { ...none, oldestAgeMs: null, waiting: null, state: null }
   }
-  const { ready, leased, retrying, scheduled, dead, oldestAgeMs, pops } = figures
+  const { ready, leased, retrying, scheduled, dead, oldestAgeMs } = figures
   const waiting = waitingFor(activity.waiting, figures)
-  const state = stateOf(figures, pops + waiting)
+  const state = stateOf(figures, activity)
   return { ready, leased, retrying, scheduled, dead, oldestAgeMs, waiting, state }
 }
 

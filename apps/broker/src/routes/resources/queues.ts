@@ -145,7 +145,8 @@ export function stableJson(stored: StoredFigures): string {
   return `${JSON.stringify(figures).slice(0, -1)},"options":${stored.options}}`
 }
 
-function activeFigures(stored: StoredFigures, { waiting, rates }: QueueActivity): ActiveFigures {
+function activeFigures(stored: StoredFigures, activity: QueueActivity): ActiveFigures {
+  const { waiting, rates } = activity
   const consumers = stored.pops + waitingFor(waiting, stored)
   const { pushedPerSecond, completedPerSecond } = rates.get(stored.queue) ?? noRate
   return {
@@ -153,7 +154,7 @@ function activeFigures(stored: StoredFigures, { waiting, rates }: QueueActivity)
     pushedPerSecond,
     completedPerSecond,
     oldestAgeMs: stored.oldestAgeMs,
-    state: stateOf(stored, consumers),
+    state: stateOf(stored, activity),
   }
 }
 
@@ -173,9 +174,15 @@ function added(json: string, active: ActiveFigures): string {
   return `${json.slice(0, -1)},${JSON.stringify(active).slice(1)}`
 }
 
-export function stateOf(figures: StoredFigures, consumers: number): QueueFigures['state'] {
+export function stateOf(
+  figures: StoredFigures,
+  { waiting, rates }: QueueActivity,
+): QueueFigures['state'] {
   if (figures.paused) return 'paused'
   if (figures.heldUntil !== null) return 'held'
   const hasWork = figures.ready + figures.retrying + figures.leased > 0
-  return hasWork && consumers === 0 ? 'no_consumers' : 'ok'
+  // Between two requests, a consumer neither waits nor holds messages.
+  const isConsumed = (rates.get(figures.queue) ?? noRate).completedPerSecond > 0
+  const consumers = figures.pops + waitingFor(waiting, figures)
+  return hasWork && consumers === 0 && !isConsumed ? 'no_consumers' : 'ok'
 }

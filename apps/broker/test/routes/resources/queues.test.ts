@@ -154,3 +154,15 @@ test('DELETE removes a queue', async (t) => {
   t.match(await api.del(`/queues/${queue}`), { status: 200, body: { deleted: true } })
   t.equal((await api.del(`/queues/${queue}`)).status, 404)
 })
+
+test('a queue whose messages are completed has consumers, also between their requests', async (t) => {
+  const [busy, left] = [unique(), unique()]
+  for (const queue of [busy, left]) {
+    await api.push({ queue, payload: 1 }, { queue, payload: 2 })
+  }
+  const figuresOf = async (queue: string) => (await api.get(`/queues/${queue}`)).body
+  t.equal((await api.pop(busy, '?autoAck=true')).status, 200)
+  await eventually(async () => (await figuresOf(busy)).completedPerSecond > 0)
+  t.match(await figuresOf(busy), { ready: 1, consumers: 0, state: 'ok' })
+  t.match(await figuresOf(left), { ready: 2, consumers: 0, state: 'no_consumers' })
+})

@@ -1,5 +1,5 @@
 // Every kind of pop.
-import { pushTime } from '@rouse/protocol'
+import { timeOfMessageId } from '@rouse/protocol'
 import fc from 'fast-check'
 import { allowed, type Offer, offerOf, record, take } from '../delivering.ts'
 import { subscribe } from '../operating.ts'
@@ -335,17 +335,14 @@ function checkMessage(known: Message, attempt: number, came: PoppedMessage, raw:
     attempt,
     transactionId: known.key ?? (known.isKnownById ? came.id : `${came.partitionId}-${known.seq}`),
     traceId: known.traceId,
-    createdAt: pushTime(
-      came.id,
-      came.partitionId,
-      known.seq,
-      new Date(known.createdAt),
-    ).toISOString(),
   }
   for (const [name, value] of Object.entries(wanted)) {
     const got = came[name as keyof typeof wanted]
     must(got === value, `seq ${known.seq} was returned with ${name} ${got} instead of ${value}`)
   }
+  // The id has the time of the push, by the clock of the worker. The log has that of the database.
+  const isKnown = [known.createdAt, timeOfMessageId(came.id)].includes(Date.parse(came.createdAt))
+  must(isKnown, `seq ${known.seq} was returned with createdAt ${came.createdAt}`)
   const text = raw.slice(raw.indexOf(`{"id":"${came.id}"`))
   const isEqual = text.includes(`"data":${known.payload},"createdAt"`)
   must(isEqual, `the payload ${known.payload} was returned as ${text.slice(0, 300)}`)

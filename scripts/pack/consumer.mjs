@@ -82,7 +82,8 @@ export class Consumer {
       for (const stream of [child.stdout, child.stderr]) {
         stream.setEncoding('utf8').on('data', (text) => {
           output += text
-          if (output.includes('Rouse is ready')) resolve()
+          this.databaseUrl = /PostgreSQL +(\S+)\n/.exec(output)?.[1]
+          if (output.includes('Rouse is ready') && this.databaseUrl !== undefined) resolve()
         })
       }
       void exited.then(() => reject(new Error(`rouse dev ended: ${output}`)))

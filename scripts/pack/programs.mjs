@@ -32,9 +32,13 @@ main()
 
 export const typed = `
 import { type Message, Rouse, RouseError } from '@rouse/client'
+import { fromPg } from '@rouse/client/sql'
+import { testRouse } from '@rouse/client/testing'
 
 type Queues = { emails: { to: string } }
 const rouse = new Rouse<Queues>({ urls: 'http://127.0.0.1:4600' })
+export const executor = fromPg({ query: async () => ({ rows: [] }) })
+export const inMemory = testRouse<Queues>()
 export async function main(): Promise<void> {
   const { id } = await rouse.queue('emails').push({ to: 'ann' }, { delay: '10m' })
   const text: string = id
@@ -47,3 +51,27 @@ export async function main(): Promise<void> {
   await rouse.close()
 }
 `
+
+/** Other runtimes of JavaScript, as packages with their binaries. Versions are pinned, as everything here is. */
+export const runtimes = [
+  {
+    name: 'Bun',
+    packages: {
+      'linux-x64': ['@oven/bun-linux-x64@1.4.4'],
+      'linux-arm64': ['@oven/bun-linux-aarch64@1.4.4'],
+      'darwin-arm64': ['@oven/bun-darwin-aarch64@1.4.4'],
+    },
+    binary: 'bin/bun',
+    args: [],
+  },
+  {
+    name: 'Deno',
+    packages: {
+      'linux-x64': ['@deno/linux-x64-glibc@2.9.6'],
+      'linux-arm64': ['@deno/linux-arm64-glibc@2.9.6'],
+      'darwin-arm64': ['@deno/darwin-arm64@2.9.6'],
+    },
+    binary: 'deno',
+    args: ['run', '--allow-env', '--allow-net', '--allow-read', '--node-modules-dir=manual'],
+  },
+]

@@ -2,7 +2,8 @@
 import { lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '../run.mjs'
-import { commonJs, esModule, typed } from './programs.mjs'
+import { exampleDependencies, examples, firstScreen, runExample } from './examples.mjs'
+import { commonJs, esModule, runtimes, typed } from './programs.mjs'
 
 /** A project of users: its `package.json`, and options of its compiler. */
 const compilers = [
@@ -39,7 +40,8 @@ export const steps = [
         undefined,
         devDependencies['@types/node'],
       ]
-      const args = ['install', '--no-audit', '--no-fund', ...tarballs, `@types/node@${types}`]
+      const others = [`@types/node@${types}`, ...exampleDependencies()]
+      const args = ['install', '--no-audit', '--no-fund', ...tarballs, ...others]
       const output = await consumer.run('npm', args)
       for (const name of ['rouse', '@rouse/client']) {
         const path = join(consumer.folder, 'node_modules', name)
@@ -86,6 +88,37 @@ export const steps = [
     title: 'a CommonJS module pushes and consumes, and shares errors with ES modules',
     run: (consumer) => runProgram(consumer, 'hello.cjs', commonJs),
   },
+  {
+    title: 'the first messages of README.md work as written',
+    run: firstScreen,
+  },
+  ...examples.map((example) => ({
+    title: `the example ${example.name} runs and compiles`,
+    run: (consumer) => runExample(consumer, example),
+  })),
+  ...runtimes.map(({ name, packages, binary, args }) => ({
+    title: `${name} pushes and consumes`,
+    async run(consumer) {
+      // Without install scripts: the binaries are packages of their own, nothing is downloaded beside npm.
+      const [file] = packages[`${process.platform}-${process.arch}`] ?? []
+      if (file === undefined) return `skipped: no package for ${process.platform}-${process.arch}`
+      const install = ['install', '--no-audit', '--no-fund', '--no-save', '--ignore-scripts', file]
+      try {
+        await consumer.run('npm', install)
+      } catch (error) {
+        return `skipped: npm does not provide ${file}: ${error.message.split('\n')[0]}`
+      }
+      const path = join(consumer.folder, 'node_modules', file.replace(/@[^@]+$/, ''), binary)
+      consumer.write(
+        'hello-runtime.mjs',
+        esModule.replace('from-esm', `from-${name.toLowerCase()}`),
+      )
+      const env = { ROUSE_URL: consumer.url }
+      const printed = await consumer.run(path, [...args, 'hello-runtime.mjs'], { env })
+      if (printed.trim() !== 'ok') throw new Error(`printed ${JSON.stringify(printed)}`)
+      return (await consumer.run(path, ['--version'])).split('\n')[0]
+    },
+  })),
 ]
 
 async function compile(consumer, name, type, options) {

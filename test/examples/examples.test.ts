@@ -38,6 +38,23 @@ test('the outbox example delivers the message of a committed transaction only', 
   t.same(example.lines(), ['welcome, ann'])
 })
 
+test('the retries example retries, gives up and reads results', async (t) => {
+  const example = run(t, 'retries', urls)
+  t.equal(await example.exited, 0)
+  t.same(example.lines(), [
+    'good completed {"receipt":"R-1","attempts":1}',
+    'slow completed {"receipt":"R-2","attempts":2}',
+    'broken dead "the terminal is broken"',
+    'stolen dead "the card is stolen"',
+  ])
+})
+
+test('the testing example needs no node', async (t) => {
+  const example = run(t, 'testing', [])
+  t.equal(await example.exited, 0)
+  t.same(example.lines(), ['reminded ann after a day'])
+})
+
 test('the cron example gets each tick once', async (t) => {
   const example = run(t, 'cron', urls)
   t.equal(await example.exited, 0)

@@ -14,10 +14,16 @@ for (const path of filesIn(dist)) {
 }
 
 // The nearest package.json decides which module system a file has. It also hides the `imports` of the
-// package, so `#transport` becomes the file for Node. Bundlers for browsers use the ES modules
+// package, so `#transport` and `#sql` become the files for Node. Bundlers for browsers use the ES modules
 // even where a program calls `require`.
 writeFileSync(join(cjs, 'package.json'), '{ "type": "commonjs" }\n')
 rewrite(join(cjs, 'rouse.js'), /require\("#transport"\)/, 'require("./http/node-transport.js")')
+rewrite(join(cjs, 'queue.js'), /require\("#sql"\)/, 'require("./sql/push-in.js")')
+rewrite(join(cjs, 'consume/job-runner.js'), /require\("#sql"\)/, 'require("../sql/push-in.js")')
+for (const path of filesIn(cjs)) {
+  if (path.endsWith('.js') && /require\("#/.test(readFileSync(path, 'utf8')))
+    throw new Error(`${path} imports by the manifest of the package, which CommonJS does not see`)
+}
 
 /** tsc keeps `./file.ts` in declarations, although only `file.js` and `file.d.ts` are there. */
 for (const path of filesIn(dist)) {

@@ -25,7 +25,7 @@ export interface Access {
   ): Principal | Promise<Principal>
   /** Whether requests without credentials are served. */
   isOpen(): boolean
-  /** Throws if the request comes from a page of another web site. */
+  /** Throws if the request comes from a page of another origin. */
   refuseCrossSite(headers: IncomingHttpHeaders): void
   /** Starts a session for the holder of a key. Throws if the key is not valid. */
   signIn(key: string): SignedIn
@@ -58,10 +58,18 @@ export function createAccess(
     return isOnLoopback && !ring.hasKeys && certificates === undefined && tokens === undefined
   }
 
-  /** Browsers set this header, and pages cannot change it. */
+  /**
+   * Browsers set this header, and pages cannot change it. A page of the same site has another origin: another name
+   * below the same domain, or another port. Browsers give it the cookies and certificates of this node, too.
+   */
   function refuseCrossSite(headers: IncomingHttpHeaders): void {
-    if (headers['sec-fetch-site'] !== 'cross-site' || origins.has(headers.origin ?? '')) return
-    throw new RouseError('forbidden', 'requests from pages of other web sites are refused')
+    const site = headers['sec-fetch-site']
+    const isOwn = site === undefined || site === 'same-origin' || site === 'none'
+    if (isOwn || origins.has(headers.origin ?? '')) return
+    throw new RouseError(
+      'forbidden',
+      'requests from pages of other origins are refused: see ROUSE_CORS_ORIGINS',
+    )
   }
 
   /** The principal of the session cookie. An old cookie does not keep anyone out of an open node. */
@@ -69,7 +77,7 @@ export function createAccess(
     const text = ring.hasKeys ? sessionOf(headers) : undefined
     if (text === undefined) return undefined
     try {
-      const { principal } = ring.findSession(text)
+      const principal = ring.findSession(text)
       if (isChange) requireCsrfHeader(headers)
       return principal
     } catch (error) {
@@ -102,7 +110,8 @@ export function createAccess(
       if (credential !== undefined && tokens !== undefined && IssuerTokens.isToken(credential))
         return tokens.find(credential)
       if (authorization === undefined) {
-        const client = sessionPrincipal(headers, isChange) ?? certificates?.find(socket)
+        const client =
+          sessionPrincipal(headers, isChange) ?? certificates?.find(socket, clock.wallMs())
         if (client !== undefined) return client
       }
       // Other credentials may be for a proxy in front of this node.

@@ -33,8 +33,9 @@ export class AuditLog {
   }
 
   /** Resolves when the entry is stored, or cannot be stored within two seconds. */
-  record(entry: AuditEntry): Promise<void> {
+  record(given: AuditEntry): Promise<void> {
     const { log } = this.#options
+    const entry = storable(given)
     log.info({ audit: entry }, 'audit')
     if (this.#pending.length >= pendingMax) return Promise.resolve()
     this.#pending.push(entry)
@@ -77,4 +78,15 @@ export class AuditLog {
       )
     }
   }
+}
+
+/**
+ * The entry with U+FFFD for what PostgreSQL does not store: NUL and lone surrogates. Otherwise a request with such a
+ * name would make the entries fail that are written with its own.
+ */
+function storable(entry: AuditEntry): AuditEntry {
+  const text = JSON.stringify(entry, (_name, value: unknown) =>
+    typeof value === 'string' ? Buffer.from(value).toString().replaceAll('\0', '\uFFFD') : value,
+  )
+  return JSON.parse(text) as AuditEntry
 }

@@ -20,20 +20,21 @@ export class ClientCertificates {
     this.#known = new WeakMap()
   }
 
-  find(socket: Socket): Principal | undefined {
-    const known = this.#known.get(socket)
-    if (known !== undefined) return known.principal
-    const principal = this.#read(socket)
+  /** A connection may stay open for longer than its certificate is valid. `nowMs` is since 1970. */
+  find(socket: Socket, nowMs: number): Principal | undefined {
+    const { principal } = this.#known.get(socket) ?? { principal: this.#read(socket) }
     this.#known.set(socket, { principal })
-    return principal
+    return (principal?.endsAtMs ?? 0) > nowMs ? principal : undefined
   }
 
   #read(socket: Socket): Principal | undefined {
     // `authorized`: the certificate was signed by the client CA, and was valid when the connection began.
     if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined
-    for (const name of alternativeNames(socket.getPeerX509Certificate()?.subjectAltName)) {
+    const certificate = socket.getPeerX509Certificate()
+    for (const name of alternativeNames(certificate?.subjectAltName)) {
       const principal = this.#principals.get(name)
-      if (principal !== undefined) return principal
+      const endsAtMs = Date.parse(certificate?.validTo ?? '')
+      if (principal !== undefined) return { ...principal, endsAtMs }
     }
     return undefined
   }

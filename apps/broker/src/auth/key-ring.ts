@@ -80,7 +80,7 @@ export class KeyRing {
   }
 
   /** The principal of a session. Throws if the session or its key has ended, or if that cannot be known. */
-  findSession(text: string): { readonly principal: Principal; readonly expiresAtMs: number } {
+  findSession(text: string): Principal {
     const ageMs = this.#clock.nowMs() - this.#readAtMs
     const session = readSession(text)
     const known = session === undefined ? undefined : this.#keys.get(session.keyId)
@@ -90,7 +90,7 @@ export class KeyRing {
       if (isSignedBy(session, secrets) && expiresAtMs > this.#clock.wallMs()) {
         if (ageMs > validMsMax) throw new RouseError('database_unavailable')
         this.#used.add(known.id)
-        return { principal: known.principal, expiresAtMs }
+        return { ...known.principal, endsAtMs: expiresAtMs }
       }
     }
     if (ageMs > freshMs && session !== undefined && known === undefined) {

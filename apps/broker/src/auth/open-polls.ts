@@ -26,13 +26,13 @@ export class OpenPolls {
    * disconnected, and releases what it has popped.
    */
   endInvalid(ring: Pick<KeyRing, 'isValid'>, nowMs: number): void {
-    const isValid = ({ keyId, endsAtMs }: Principal): boolean =>
-      keyId === undefined ? (endsAtMs ?? 0) > nowMs : ring.isValid(keyId)
+    const isValid = ({ keyId, endsAtMs = Number.POSITIVE_INFINITY }: Principal): boolean =>
+      endsAtMs > nowMs && (keyId === undefined || ring.isValid(keyId))
     for (const [end, principal] of this.#streams) if (!isValid(principal)) end()
     for (const [reply, principal] of this.#open) {
       if (isValid(principal) || reply.sent) continue
       this.#open.delete(reply)
-      const what = principal.keyId === undefined ? 'the access token' : 'the API key'
+      const what = principal.keyId === undefined ? 'the credential' : 'the API key'
       void reply.send(
         new RouseError('unauthenticated', `${what} of this request has expired or was revoked`),
       )

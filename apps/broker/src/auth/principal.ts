@@ -7,7 +7,7 @@ export interface Principal {
   readonly grants: Grants
   /** The id of the API key; undefined if the request has none. */
   readonly keyId?: string | undefined
-  /** When the credential ends, in milliseconds since 1970; undefined if it is an API key, or does not end. */
+  /** When a token, a session or a certificate ends, in milliseconds since 1970. The ring knows when a key ends. */
   readonly endsAtMs?: number | undefined
   /** Undefined: none. */
   readonly limits?: KeyLimits | undefined

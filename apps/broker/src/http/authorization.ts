@@ -105,7 +105,7 @@ function limitPoll(
 
 /**
  * For a request that waits, but whose route does not always: it counts as a waiting pop of its key, and ends with
- * the key.
+ * the key, or the token.
  */
 export function admitPoll(
   request: FastifyRequest,
@@ -113,8 +113,7 @@ export function admitPoll(
   { openPolls, rateLimits }: Pick<Guards, 'openPolls' | 'rateLimits'>,
 ): void {
   const { keyId, limits } = request.principal
-  if (keyId === undefined) return
-  if (limits !== undefined) limitPoll(rateLimits, keyId, limits, reply)
+  if (keyId !== undefined && limits !== undefined) limitPoll(rateLimits, keyId, limits, reply)
   openPolls.add(request, reply)
 }
 

@@ -69,7 +69,7 @@ export function createServer(context: BrokerContext, tls?: TlsOptions): FastifyI
   app.setErrorHandler((error, request, reply) =>
     sendProblem(context, request, reply, faults.complete(error, request)),
   )
-  app.setNotFoundHandler((request, reply) => {
+  const refuseUnknown = (request: FastifyRequest, reply: FastifyReply): never => {
     const path = request.url.replace(/\?.*$/s, '')
     const allowed = methods(path)
     if (allowed.length === 0) {
@@ -77,7 +77,8 @@ export function createServer(context: BrokerContext, tls?: TlsOptions): FastifyI
     }
     reply.header('allow', allowed.join(', '))
     throw new RouseError('method_not_allowed', `${path} supports ${allowed.join(', ')}`)
-  })
+  }
+  app.setNotFoundHandler(refuseUnknown)
   app.decorateRequest('principal')
   // Callback hooks, because each async hook would cost every request a promise.
   app.addHook('onRequest', (request, _reply, done) => {
@@ -86,6 +87,11 @@ export function createServer(context: BrokerContext, tls?: TlsOptions): FastifyI
     done(encodingFault(request.url))
   })
   allowOrigins(app, config.corsOrigins)
+  // Before the body is read: nobody needs a credential for a route that does not exist.
+  app.addHook('onRequest', (request, reply, done) => {
+    if (request.is404) refuseUnknown(request, reply)
+    done()
+  })
   app.addHook('onSend', (request, reply, payload, done) => {
     chargeBytes(context, request, payload)
     reply.header('x-request-id', request.id)

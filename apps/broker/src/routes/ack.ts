@@ -5,6 +5,7 @@ import {
   type AckLeaseBody,
   type AckListBody,
   type AckResult,
+  decodeLeaseToken,
   fieldError,
   type Limits,
   leaseUuidOf,
@@ -85,6 +86,8 @@ async function ackLease(
 ): Promise<AckResult> {
   const leaseId = leaseUuidOf(body.leaseId)
   if (leaseId === undefined) throw leaseLost()
+  const partitionId = decodeLeaseToken(body.leaseId)?.partitionId
+  refuseForeign(request.principal, [partitionId], context.queueOfPartition)
   const item = { leaseId, ...readEnding(body) }
   const outcome = await context.sidecar.submit({ kind: 'ACK', item, group })
   if (!outcome.accepted) throw leaseLost()

@@ -72,7 +72,7 @@ export function deadLetterRoutes(app: FastifyInstance, context: BrokerContext): 
   })
 
   app.get('/api/v1/dlq/groups', (request) => countByError(request.query as Query, context))
-  app.delete('/api/v1/dlq', (request) => purgeMatching(request.query as Query, context))
+  app.delete('/api/v1/dlq', (request) => purgeMatching(request, context))
 
   redriveRoutes(app, context, '/api/v1/dlq/redrive')
 }
@@ -97,14 +97,16 @@ export async function countByError(
 }
 
 export async function purgeMatching(
-  query: Query,
+  request: FastifyRequest,
   { pool }: BrokerContext,
 ): Promise<PurgedLettersAnswer> {
+  const query = request.query as Query
   // The queue is required here. Without it, a request would delete the dead letters of all queues.
   const { queue, where } = readFields({
     queue: () => parseQueueName(query.queue),
     where: () => readFilter(query),
   })
+  requireFilter(request.principal, queue, where.errorMessage !== undefined)
   return { queue, deleted: await runAdminQuery(pool, () => purgeLetters(pool, queue, where)) }
 }
 
@@ -125,6 +127,7 @@ export function redriveRoutes(app: FastifyInstance, context: BrokerContext, path
         queue: () => parseQueueName(body.queue),
         where: () => readWhere(given, limits.pageSizeMax),
       })
+      requireFilter(request.principal, queue, where.errorMessage !== undefined)
       if (dryRun) {
         const lanes = await runAdminQuery(pool, () => countLetters(pool, queue, where))
         return { dryRun, queue, total: lanes.reduce((sum, { count }) => sum + count, 0), lanes }

@@ -1,5 +1,6 @@
 // Transactions: acks and pushes that are applied together or not at all.
 import {
+  decodeLeaseToken,
   fieldError,
   readEach,
   type TransactionAck,
@@ -32,7 +33,8 @@ export function transactionRoute(app: FastifyInstance, context: BrokerContext): 
       const { items: pushes, end } = context.spans.push(read, request.headers.traceparent)
       const fenced = await fenceAcks(given, body.requiredLeases ?? [], context.leases)
       const acks = fenced.map((item, i) => ({ ...item, result: results[i] }))
-      const partitionIds = acks.map(({ message }) => message?.partitionId)
+      const required = (body.requiredLeases ?? []).map((one) => decodeLeaseToken(one)?.partitionId)
+      const partitionIds = [...required, ...acks.map(({ message }) => message?.partitionId)]
       refuseForeign(request.principal, partitionIds, context.queueOfPartition)
       const transaction = { acks, pushes, group }
       const result = await context.sidecar

@@ -27,6 +27,8 @@ export interface EventHubOptions {
 }
 
 const streamsMax = 200
+/** Of one principal, so that it does not take the streams of all others. */
+const streamsPerOwnerMax = 50
 const tickMs = 1_000
 /** A timer that fires a little early is not followed by another one at once. */
 const pauseMsMin = 200
@@ -54,21 +56,26 @@ export class EventHub {
     })
   }
 
-  /** Throws if this worker serves too many streams. */
-  checkRoom(): void {
+  /** Throws if this worker serves too many streams, or too many of this principal. */
+  checkRoom(owner: string): void {
     if (this.#isDraining) throw new RouseError('overloaded', 'this node is draining')
-    if (this.#streams.size < streamsMax) return
-    throw new RouseError('overloaded', `this worker serves ${streamsMax} streams of events already`)
+    const own = [...this.#streams].filter(({ options }) => options.owner === owner).length
+    if (this.#streams.size < streamsMax && own < streamsPerOwnerMax) return
+    const problem =
+      own < streamsPerOwnerMax
+        ? `this worker serves ${streamsMax} streams of events already`
+        : `this worker serves ${streamsPerOwnerMax} streams of events for this credential already`
+    throw new RouseError('overloaded', problem)
   }
 
   /** Serves a stream until it ends. `sinceMs`: the time of the last event that its client has. */
   async open(stream: EventStream, sinceMs: number | undefined): Promise<void> {
     const { node, context } = this.#options
-    const { scope, once } = stream.options
+    const { scope, once, filter } = stream.options
     this.#streams.add(stream)
     this.#update()
     const stats = await context.stats()
-    const nodes = [node, ...reachablePeers(stats).keys()].sort()
+    const nodes = filter.seesNodes ? [node, ...reachablePeers(stats).keys()].sort() : [node]
     stream.sendFirst('hello', JSON.stringify({ node, nodes, keepAliveMs }))
     if (sinceMs !== undefined) await this.#sendPast(stream, sinceMs, stats)
     stream.pastIsSent()
@@ -248,7 +255,7 @@ export class EventHub {
 
 function isShown({ name, queue }: NodeEvent, { options }: EventStream): boolean {
   const { filter, wakes } = options
-  if (name === 'cluster') return true
+  if (name === 'cluster') return filter.seesNodes
   if (name === 'wake' && !wakes) return false
   return queue === null ? filter.isAll : filter.sees(queue)
 }

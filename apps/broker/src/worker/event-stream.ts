@@ -3,6 +3,8 @@ import type { QueueFilter } from '../observe/events/queue-filter.ts'
 import { eventText } from '../observe/events/sse.ts'
 
 export interface StreamOptions {
+  /** The key or the name of the principal. */
+  readonly owner: string
   readonly filter: QueueFilter
   readonly scope: 'node' | 'cluster'
   readonly wakes: boolean

@@ -175,6 +175,20 @@ test('a poll ends when its token does, and takes nothing', { timeout }, async (t
   t.equal((await sendAs(other, 'GET', poll)).body.messages.length, 1)
 })
 
+test('waiting for a message and a stream of events end with the token', { timeout }, async (t) => {
+  const pushing = await issuer.sign({ rouse: ['push:q2'] })
+  const items = [{ queue: 'q2', payload: 1 }]
+  const pushed = await sendAs(pushing, 'POST', `${url}/api/v1/push`, { items })
+  const token = await issuer.sign({ rouse: ['observe:q2'], lifeMs: -2_000, sub: 'waits' })
+  const beganAtMs = performance.now()
+  const wait = `${url}/api/v1/messages/${pushed.body[0].id}?wait=true&timeout=50000`
+  const stream = fetch(`${url}/api/v1/events`, { headers: { authorization: `Bearer ${token}` } })
+  t.match(await sendAs(token, 'GET', wait), { status: 401, body: { detail: /has expired/ } })
+  t.match(await (await stream).text(), /event: end\ndata: \{"reason":"unauthenticated"\}/)
+  t.ok(performance.now() - beganAtMs > 500, 'it had begun to wait')
+  t.ok(performance.now() - beganAtMs < 15_000)
+})
+
 test('without the issuer its tokens stay valid until they expire, also on a new worker', {
   timeout,
 }, async (t) => {

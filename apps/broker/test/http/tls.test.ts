@@ -1,10 +1,12 @@
 // HTTPS: certificates that are replaced without dropping connections, and clients with certificates.
 import { writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { connect, type TLSSocket } from 'node:tls'
+import { connect, createServer, type TLSSocket } from 'node:tls'
 import { eventually, testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
+import { ClientCertificates } from '../../src/auth/client-certificates.ts'
 import { spawnBroker } from '../support/broker.ts'
 import { type Certificate, caCertificate, certificates } from '../support/certificates.ts'
 
@@ -121,6 +123,32 @@ test('a client certificate has the grants of its name, and no other certificate 
   child.kill('SIGHUP')
   await eventually(async () => (await status(certificates.worker)) === 401)
   t.equal(await status(certificates.guest, '/api/v1/keys'), 200)
+})
+
+test('on a connection that stays open, a certificate ends when it expires', {
+  timeout,
+}, async (t) => {
+  const known = new ClientCertificates()
+  known.update('{"DNS:worker.test": ["observe:*"]}')
+  const server = createServer({
+    ...certificates.first,
+    ca: caCertificate,
+    requestCert: true,
+    rejectUnauthorized: false,
+  })
+  const accepted = new Promise<TLSSocket>((resolve) => server.once('secureConnection', resolve))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const client = connect({ port, host: '127.0.0.1', ca: caCertificate, ...certificates.worker })
+  const socket = await accepted
+  t.teardown(() => {
+    client.destroy()
+    socket.destroy()
+    server.close()
+  })
+  const endsAtMs = Date.parse(socket.getPeerX509Certificate()?.validTo ?? '')
+  t.match(known.find(socket, endsAtMs - 1), { name: 'DNS:worker.test', endsAtMs })
+  t.equal(known.find(socket, endsAtMs), undefined)
 })
 
 test('files that cannot be used are named before the database is opened', {

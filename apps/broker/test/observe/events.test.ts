@@ -172,7 +172,13 @@ test('a stream that is too old begins with missed', { timeout }, async (t) => {
 })
 
 test('a client that does not read is cut off', { timeout }, async (t) => {
-  const options = { scope: 'cluster', wakes: false, groups: false, once: false } as const
+  const options = {
+    owner: 'x',
+    scope: 'cluster',
+    wakes: false,
+    groups: false,
+    once: false,
+  } as const
   const closed = new Promise<number>((resolve) => {
     const server = createServer((_request, response) => {
       const filter = new QueueFilter(anonymous.grants, undefined)

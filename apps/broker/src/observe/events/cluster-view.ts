@@ -82,7 +82,7 @@ export function ratesOf(view: ClusterView, filter: QueueFilter): Record<string, 
     at,
     node,
     nodes: nodes.length,
-    unreachable,
+    unreachable: filter.seesNodes ? unreachable : [],
     total: {
       ...total,
       ready: sum(seen, 'ready'),
@@ -149,9 +149,13 @@ export function groupsOf(view: ClusterView, filter: QueueFilter): Record<string,
   return {
     at: view.at,
     node: view.node,
-    mode: view.nodes.map(({ node, mode }) => ({ node, mode: mode.mode, why: mode.why })),
+    mode: filter.seesNodes ? view.nodes.map(modeOf) : [],
     groups: groups.slice(0, groupsShownMax),
   }
+}
+
+function modeOf({ node, mode }: ClusterView['nodes'][number]) {
+  return { node, mode: mode.mode, why: mode.why }
 }
 
 /** The key of a wait group is `queue/partition/group`, or `namespace/…/task/…/group`. */

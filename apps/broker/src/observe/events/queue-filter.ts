@@ -9,13 +9,16 @@ export class QueueFilter {
   readonly #patterns: readonly string[] | undefined
   /** Every queue is shown, and what is about no queue in particular. */
   readonly isAll: boolean
+  /** What is about nodes is shown, as in `/api/v1/nodes`. */
+  readonly seesNodes: boolean
   /** The queues that were named, without patterns. */
   readonly names: readonly string[]
 
   constructor(grants: Grants, patterns: readonly string[] | undefined) {
     this.#grants = grants
     this.#patterns = patterns
-    this.isAll = patterns === undefined && grants.coversAll('observe')
+    this.seesNodes = grants.coversAll('observe')
+    this.isAll = patterns === undefined && this.seesNodes
     this.names = patterns?.filter((pattern) => !pattern.endsWith('*')) ?? []
   }
 

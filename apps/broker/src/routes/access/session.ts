@@ -9,10 +9,13 @@ import type { Principal } from '../../auth/principal.ts'
 import { sessionCookie } from '../../auth/session.ts'
 import type { BrokerContext } from '../../worker/context.ts'
 
+/** Everyone may send this request. */
+const bodyLimit = 16_384
+
 export function sessionRoutes(app: FastifyInstance, context: BrokerContext): void {
   const { access, clock, config } = context
 
-  app.post('/api/v1/session', async (request, reply): Promise<SessionAnswer> => {
+  app.post('/api/v1/session', { bodyLimit }, async (request, reply): Promise<SessionAnswer> => {
     access.refuseCrossSite(request.headers)
     const { key } = request.body as SessionBody
     const { principal, session, expiresAtMs } = access.signIn(key.trim())

@@ -13,6 +13,7 @@ import {
 } from '@rouse/protocol'
 import { type AwaitedGroups, newestGroup, uniqueOf } from '@rouse/storage'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { refuseForeign } from '../../auth/foreign-receipts.ts'
 import type { ReadSlots } from '../../http/admin-limits.ts'
 import { runAdminQuery } from '../../http/admin-query.ts'
 import { admitPoll } from '../../http/authorization.ts'
@@ -52,6 +53,7 @@ export function messageStateRoutes(app: FastifyInstance, context: StateContext):
     const token = decodeLeaseToken(body.receipt)
     if (token === undefined) throw leaseLost()
     const { leaseId, partitionId, seq } = token
+    refuseForeign(request.principal, [partitionId], context.queueOfPartition)
     const report = { id, leaseId, partitionId, seq, progress }
     if (!(await context.sidecar.submit({ kind: 'PROGRESS', report }))) throw leaseLost()
     return { id, success: true }

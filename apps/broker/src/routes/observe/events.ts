@@ -13,7 +13,7 @@ export function eventsRoute(app: FastifyInstance, context: BrokerContext): void 
 
   app.get('/api/v1/events', { exposeHeadRoute: false }, (request, reply) => {
     const { sinceMs, ...options } = readStream(request)
-    events.checkRoom()
+    events.checkRoom(options.owner)
     const { keyId, limits } = request.principal
     if (keyId !== undefined && limits !== undefined) {
       rateLimits.openPop(keyId, limits)
@@ -56,7 +56,8 @@ function readStream({
     once: () => flag('once'),
     sinceMs: () => readLastId(query.lastEventId ?? headers['last-event-id']),
   })
-  return { ...options, filter: new QueueFilter(principal.grants, patterns) }
+  const owner = principal.keyId ?? principal.name
+  return { ...options, owner, filter: new QueueFilter(principal.grants, patterns) }
 }
 
 function readLastId(value: unknown): number | undefined {

@@ -66,7 +66,7 @@ export function deadLetterResourceRoutes(app: FastifyInstance, context: BrokerCo
     return jsonList('deadLetters', texts(letters, request.principal))
   })
 
-  app.delete('/api/v1/dead-letters', (request) => purgeMatching(request.query as Query, context))
+  app.delete('/api/v1/dead-letters', (request) => purgeMatching(request, context))
 
   app.get('/api/v1/dead-letters/errors', async (request) => {
     const { groups } = await countByError(request.query as Query, context)

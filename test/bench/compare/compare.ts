@@ -5,7 +5,8 @@
 // margin means that the ratio cannot be measured on this machine.
 //
 // `npm run bench -- compare --without timelines` (or `observation`) `push-1 push-100`: this checkout against itself
-// without the timelines of messages, or without any record of its work. The ratio is what that costs.
+// without the timelines of messages, or without any record of its work. The ratio is what that costs. `--without keys`:
+// this checkout with API keys against itself without them.
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startEmbeddedPostgres } from '@rouse/database'
@@ -24,9 +25,10 @@ const { values: flags, positionals } = parseArgs({
     without: { type: 'string' },
   },
 })
-const without = { timelines: 'counters', observation: 'off' }[flags.without ?? '']
+const without = { timelines: 'counters', observation: 'off', keys: 'on' }[flags.without ?? '']
+const hasKey = flags.without === 'keys'
 if (flags.without !== undefined && without === undefined) {
-  console.error('--without must be timelines or observation')
+  console.error('--without must be timelines, observation or keys')
   process.exit(2)
 }
 const [commit, ...wanted] = without === undefined ? positionals : ['this checkout', ...positionals]
@@ -50,7 +52,7 @@ if (!(rounds >= 6 && seconds > 0 && margin > 0)) {
 
 const other =
   without === undefined ? await buildCommit(root, commit) : { root, remove: async () => {} }
-const env = without === undefined ? undefined : { ROUSE_OBSERVATION: without }
+const env = without === undefined || hasKey ? undefined : { ROUSE_OBSERVATION: without }
 const server = await startEmbeddedPostgres({
   settings: { shared_buffers: '512MB', max_wal_size: '4GB', max_connections: '300' },
 })
@@ -63,7 +65,7 @@ try {
 }
 
 async function compareRow(name: string): Promise<void> {
-  const ours = await openRow({ name, root, server, databaseUrl: await createDatabase() })
+  const ours = await openRow({ name, root, server, databaseUrl: await createDatabase(), hasKey })
   const theirs = await openRow({
     name,
     root: other.root,

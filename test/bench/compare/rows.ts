@@ -1,5 +1,6 @@
 // The loads that builds are compared under. The load generator is always the one of this checkout.
 import { randomUUID } from 'node:crypto'
+import { eventually } from '@rouse/testkit'
 import type { LoadJob } from '../http/load.ts'
 import { finished, startLoad } from '../http/load-process.ts'
 import { cpuMicros } from '../roundtrip/figures.ts'
@@ -16,6 +17,8 @@ export interface RowOptions {
   readonly databaseUrl: string
   /** Settings of the nodes. */
   readonly env?: Readonly<Record<string, string>> | undefined
+  /** The node is closed, and every request has a key. */
+  readonly hasKey?: boolean
 }
 
 export interface OpenRow {
@@ -41,8 +44,8 @@ export function openRow(options: RowOptions): Promise<OpenRow> {
 }
 
 async function pushRow(options: RowOptions, batch: number, connections: number): Promise<OpenRow> {
-  return await oneNodeRow(options, async (url, seconds) => ({
-    job: { kind: 'push', url, connections, batch, seconds, queue: randomUUID() },
+  return await oneNodeRow(options, async (url, seconds, token) => ({
+    job: { kind: 'push', url, connections, batch, seconds, queue: randomUUID(), token },
   }))
 }
 
@@ -52,26 +55,32 @@ async function consumeRow(
   batch: number,
   connections: number,
 ): Promise<OpenRow> {
-  return await oneNodeRow(options, async (url, seconds) => {
-    const queue = randomUUID()
-    const fill = { kind: 'push', url, connections: 8, batch: 100, seconds, queue } as const
+  return await oneNodeRow(options, async (url, seconds, token) => {
+    const load = { url, seconds, queue: randomUUID(), token } as const
+    const fill = { ...load, kind: 'push', connections: 8, batch: 100 } as const
     await finished(startLoad({ ...fill, seconds: batch === 1 ? 1 : 1.5 * seconds }))
-    return { job: { kind: 'consume', url, connections, batch, seconds, queue, ackAndFetch: false } }
+    return { job: { ...load, kind: 'consume', connections, batch, ackAndFetch: false } }
   })
 }
 
 async function oneNodeRow(
-  { root, server, databaseUrl, env }: RowOptions,
-  prepare: (url: string, seconds: number) => Promise<{ readonly job: LoadJob }>,
+  { root, server, databaseUrl, env, hasKey = false }: RowOptions,
+  prepare: (
+    url: string,
+    seconds: number,
+    token: string | undefined,
+  ) => Promise<{ readonly job: LoadJob }>,
 ): Promise<OpenRow> {
   const nodes = await startNodes({ root, databaseUrl, count: 1, env })
+  const [url] = nodes.urls as [string]
+  const token = hasKey ? await closeNode(url) : undefined
   const cpuSeconds = (): number => {
     const { primaries, workers } = nodes.cpu()
     return primaries + workers + familyCpuSeconds(server.pid)
   }
   return {
     async run(seconds) {
-      const { job } = await prepare(nodes.urls[0] as string, seconds)
+      const { job } = await prepare(url, seconds, token)
       const before = cpuSeconds()
       const { messages, seconds: took } = await finished(startLoad(job))
       return {
@@ -83,7 +92,33 @@ async function oneNodeRow(
   }
 }
 
-async function roundtripRow({ root, server, databaseUrl }: RowOptions): Promise<OpenRow> {
+/** Creates the first key, and another one for a worker. Resolves to that one when all processes of the node know it. */
+async function closeNode(url: string): Promise<string> {
+  const create = async (preset: string, token?: string): Promise<string> => {
+    const answer = await fetch(`${url}/api/v1/keys`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      },
+      body: JSON.stringify({ name: 'bench', preset }),
+    })
+    if (answer.status !== 201) throw new Error(`no key: ${answer.status} ${await answer.text()}`)
+    return ((await answer.json()) as { key: string }).key
+  }
+  const worker = await create('worker', await create('admin'))
+  await eventually(async () => {
+    const headers = { authorization: `Bearer ${worker}`, connection: 'close' }
+    const asked = Array.from({ length: 20 }, () => fetch(`${url}/stats`, { headers }))
+    const open = await fetch(`${url}/stats`, { headers: { connection: 'close' } })
+    const statuses = (await Promise.all(asked)).map(({ status }) => status)
+    return open.status === 401 && statuses.every((status) => status === 403)
+  })
+  return worker
+}
+
+async function roundtripRow({ root, server, databaseUrl, hasKey }: RowOptions): Promise<OpenRow> {
+  if (hasKey === true) throw new Error('the row roundtrip has no form with a key')
   const scenario = scenarios['base']
   if (scenario === undefined) throw new Error('there is no base scenario')
   const bench = await openScenario({ root, server, databaseUrl, scenario })

@@ -9,6 +9,8 @@ interface Throughput {
   readonly batch: number
   readonly seconds: number
   readonly queue: string
+  /** An API key, if the node needs one. */
+  readonly token?: string | undefined
 }
 
 export type LoadJob =
@@ -70,7 +72,7 @@ async function pushLoad(work: Throughput): Promise<LoadFigures> {
       partition: `p${(n * work.batch + i) % 100}`,
       payload,
     }))
-    return requestBytes('POST', '/api/v1/push', JSON.stringify({ items }))
+    return requestBytes('POST', '/api/v1/push', JSON.stringify({ items }), work.token)
   })
   let sent = 0
   return await forSeconds(work, async (connection) => {
@@ -83,14 +85,16 @@ async function pushLoad(work: Throughput): Promise<LoadFigures> {
 
 async function consumeLoad(work: Throughput & { ackAndFetch: boolean }): Promise<LoadFigures> {
   const path = `/api/v1/pop/queue/${work.queue}`
-  const fetching = requestBytes('GET', `${path}?batch=${work.batch}`)
+  const fetching = requestBytes('GET', `${path}?batch=${work.batch}`, undefined, work.token)
   const held = new Map<HttpConnection, Buffer>()
   return await forSeconds(work, async (connection) => {
     const last = held.get(connection)
     held.delete(connection)
-    if (last !== undefined && !work.ackAndFetch) await ackLease(connection, last)
+    if (last !== undefined && !work.ackAndFetch) await ackLease(connection, last, work.token)
     const answer = work.ackAndFetch
-      ? await connection.request(requestBytes('POST', path, ackAndFetchBody(work.batch, last)))
+      ? await connection.request(
+          requestBytes('POST', path, ackAndFetchBody(work.batch, last), work.token),
+        )
       : await connection.request(fetching)
     if (answer.status === 204) return 0
     expect(answer.status, 200)
@@ -100,11 +104,12 @@ async function consumeLoad(work: Throughput & { ackAndFetch: boolean }): Promise
   })
 }
 
-async function ackLease(connection: HttpConnection, popped: Buffer): Promise<void> {
+async function ackLease(connection: HttpConnection, popped: Buffer, token?: string): Promise<void> {
   // The lease id comes before the messages, so only the beginning of the response has to be parsed.
   const leaseId = /"leaseId":"([^"]+)"/.exec(popped.toString('latin1', 0, 500))?.[1]
   const body = `{"leaseId":"${leaseId}","status":"completed"}`
-  expect((await connection.request(requestBytes('POST', '/api/v1/ack/batch', body))).status, 200)
+  const request = requestBytes('POST', '/api/v1/ack/batch', body, token)
+  expect((await connection.request(request)).status, 200)
 }
 
 function ackAndFetchBody(batch: number, popped: Buffer | undefined): string {

@@ -11,12 +11,15 @@ const headEnd = Buffer.from('\r\n\r\n')
 const lengthName = Buffer.from('content-length: ')
 
 /** Returns the bytes of a request, so that it is built once and sent often. */
-export function requestBytes(method: string, path: string, body?: string): Buffer {
+export function requestBytes(method: string, path: string, body?: string, token?: string): Buffer {
   const length =
     body === undefined
       ? ''
       : `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`
-  return Buffer.from(`${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${length}\r\n${body ?? ''}`)
+  const authorization = token === undefined ? '' : `authorization: Bearer ${token}\r\n`
+  return Buffer.from(
+    `${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${authorization}${length}\r\n${body ?? ''}`,
+  )
 }
 
 export class HttpConnection {

@@ -102,6 +102,41 @@ test('ack_in needs the grant for the queue and the group of the lease', async (t
   t.same(payloads(await take('orders')), [3])
 })
 
+test('cancel needs manage on the queue of the message, and names no queue', async (t) => {
+  const storage = await openStorage(t)
+  const { as, allow } = await producer(t, storage)
+  const later = (queue: string) =>
+    as(async (client) => {
+      const { rows } = await client.query<{ id: string }>(
+        `select rouse.enqueue($1, '1', delay => '1 hour') as id`,
+        [queue],
+      )
+      return String(rows[0]?.id)
+    })
+  const cancel = (id: string) =>
+    as(async (client) => {
+      const { rows } = await client.query<{ done: boolean }>('select rouse.cancel($1) as done', [
+        id,
+      ])
+      return rows[0]?.done
+    })
+  const [first, second, third] = [await later('orders'), await later('orders'), await later('mail')]
+  t.equal(await cancel(first), true, 'without rows it may do everything')
+  await allow('push:*', 'pop:*')
+  await t.rejects(cancel(second), { code: '42501', message: /lacks the grant manage$/ })
+  await allow('manage:order*')
+  t.equal(await cancel(second), true)
+  await t.rejects(cancel(third), {
+    code: '42501',
+    detail: '{"code": "forbidden", "grant": "manage"}',
+  })
+  const left = await storage.rows<{ queue: string }>('select queue from rouse.scheduled')
+  t.same(
+    left.map(({ queue }) => queue),
+    ['mail'],
+  )
+})
+
 test('the role that a session assumes does not count, and a grant must have a form', async (t) => {
   const storage = await openStorage(t)
   const { as, allow } = await producer(t, storage)

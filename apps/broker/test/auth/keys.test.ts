@@ -1,7 +1,9 @@
 // API keys on a running node: creation closes it, keys work at once, and end when they are revoked.
+import { randomBytes } from 'node:crypto'
 import { revokeKey } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
 import { test } from 'tap'
+import { newApiKey } from '../../src/auth/api-key.ts'
 import { startBroker } from '../support/broker.ts'
 import { makeKey, sendAs, untilKnown } from '../support/keys.ts'
 
@@ -240,4 +242,55 @@ test('a key that manages a queue cannot move its dead letters to a queue that it
     const configure = { queue: 'a', options }
     t.equal((await sendAs(key, 'POST', `${url}/api/v1/configure`, configure)).status, status)
   }
+})
+
+test('neither a valid nor a refused credential costs a query', { timeout }, async (t) => {
+  const { url, database } = await startBroker(t)
+  const admin = await makeKey(url, undefined, { preset: 'admin' })
+  const viewer = await makeKey(url, admin.key, { preset: 'viewer' })
+  await untilKnown(url, viewer.key, 403)
+  const signedIn = await sendAs(undefined, 'POST', `${url}/api/v1/session`, { key: viewer.key })
+  const [cookie = ''] = (signedIn.headers.get('set-cookie') ?? '').split(';')
+  // A session reports its transactions when it is idle for a while, and at its end.
+  const transactions = async () => {
+    const { rows } = await database.pool.query<{ n: string }>(
+      `select xact_commit + xact_rollback as n from pg_stat_database where datname = current_database()`,
+    )
+    return Number(rows[0]?.n)
+  }
+  const quiet = async () => {
+    let last = -1
+    await eventually(
+      async () => {
+        const now = await transactions()
+        const grew = now - last
+        last = now
+        return grew < 30
+      },
+      { timeoutMs: 40_000, intervalMs: 2_000 },
+    )
+    return last
+  }
+  const before = await quiet()
+  const credentials: Record<string, string>[] = [
+    { authorization: `Bearer ${viewer.key}` },
+    { cookie },
+    { authorization: `Bearer ${viewer.key.slice(0, -1)}_` },
+    { authorization: `Bearer ${newApiKey(randomBytes).key}` },
+    {},
+  ]
+  const statuses = new Set<number>()
+  const requests = 3_000
+  for (let i = 0; i < requests; i += 50) {
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, n) =>
+        fetch(`${url}/api/v1/nodes`, { headers: credentials[n % credentials.length] ?? {} }),
+      ),
+    )
+    for (const answer of answers) statuses.add(answer.status)
+    await Promise.all(answers.map((answer) => answer.arrayBuffer()))
+  }
+  t.same(statuses, new Set([200, 401]))
+  const used = (await quiet()) - before
+  t.ok(used < requests / 10, `${used} transactions with ${requests} requests`)
 })

@@ -119,6 +119,10 @@ test('no secret is in an answer, in the log, or in the titles of the processes',
   timeout,
 }, async (t) => {
   const key = `rouse_${'a'.repeat(12)}_${planted['a key']}`
+  const pushed = await push('a')
+  const session = await api('POST', '/api/v1/session', { key: adminKey })
+  t.equal(session.status, 200)
+  t.equal((await api('POST', '/api/v1/session', { key })).status, 401)
   for (const [path, token] of [
     ['/stats', adminKey],
     ['/stats?scope=cluster', adminKey],
@@ -130,6 +134,19 @@ test('no secret is in an answer, in the log, or in the titles of the processes',
     ['/api/v1/queues', key],
     ['/api/v1/queues?limit=x', adminKey],
     ['/api/v1/messages?queue=sealed', adminKey],
+    ['/api/v1/events?once=true&wakes=true&groups=true', adminKey],
+    ['/api/v1/events?once=true&lastEventId=1-1-x', adminKey],
+    ['/api/v1/series', adminKey],
+    ['/api/v1/queues/a/why', adminKey],
+    [`/api/v1/messages/${pushed.body[0].id}`, adminKey],
+    [`/api/v1/messages/${pushed.body[0].id}/why`, adminKey],
+    ['/api/v1/dead-letters', adminKey],
+    ['/api/v1/groups', adminKey],
+    ['/api/v1/schedules', adminKey],
+    ['/api/v1/session', adminKey],
+    ['/api/v1/session', key],
+    ['/dashboard/', adminKey],
+    ['/ready', adminKey],
     ['/openapi.json', adminKey],
     ['/', adminKey],
   ] as const) {

@@ -9,7 +9,7 @@
 import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 import type { Grant, SidecarStats } from '@rouse/sidecar'
 import type { KeyTable } from '@rouse/storage'
-import type { JSONWebKeySet } from 'jose'
+import type { IssuerDocument } from './auth/oidc/issuer-document.ts'
 import type { LimitUse } from './auth/rate-limits.ts'
 import type { NodeEvent, PastEvents, QueueChange } from './observe/events/node-event.ts'
 import type { NodeMetrics } from './observe/node-activity.ts'
@@ -118,8 +118,8 @@ export type PrimaryMessage =
     }
   /** What another worker of the node has admitted. */
   | { readonly type: 'limitUse'; readonly workerId: number; readonly uses: readonly LimitUse[] }
-  /** The keys of the OIDC issuer; undefined if they could not be read yet. `id`: the request that this answers. */
-  | { readonly type: 'issuer'; readonly keys: JSONWebKeySet | undefined; readonly id?: number }
+  /** What the OIDC issuer publishes; undefined if it could not be read yet. `id`: the request that this answers. */
+  | { readonly type: 'issuer'; readonly document: IssuerDocument | undefined; readonly id?: number }
   | {
       readonly type: 'stats'
       readonly id: number

@@ -10,7 +10,8 @@ import type { ClientCertificates } from './client-certificates.ts'
 import type { KeyRing } from './key-ring.ts'
 import { IssuerTokens } from './oidc/issuer-tokens.ts'
 import { anonymous, type Principal } from './principal.ts'
-import { requireCsrfHeader, sessionMs, sessionOf } from './session.ts'
+import { requireCsrfHeader, sessionOf } from './session.ts'
+import { createSessions, type SignedIn } from './sign-in.ts'
 
 export interface Access {
   /**
@@ -27,15 +28,8 @@ export interface Access {
   isOpen(): boolean
   /** Throws if the request comes from a page of another origin. */
   refuseCrossSite(headers: IncomingHttpHeaders): void
-  /** Starts a session for the holder of a key. Throws if the key is not valid. */
-  signIn(key: string): SignedIn
-}
-
-export interface SignedIn {
-  readonly principal: Principal
-  /** The text of the cookie. */
-  readonly session: string
-  readonly expiresAtMs: number
+  /** Starts a session for the holder of a key or a token. Throws or rejects if it is not valid. */
+  signIn(credential: string): SignedIn | Promise<SignedIn>
 }
 
 type Settings = Pick<Config, 'host' | 'insecure' | 'advertiseUrl' | 'allowedHosts' | 'corsOrigins'>
@@ -51,6 +45,7 @@ export function createAccess(
   const isOnLoopback = isLoopback(config.host)
   const isAllowedHost = createHostCheck(config)
   const origins = new Set(config.corsOrigins)
+  const sessions = createSessions(ring, clock, tokens)
 
   /** Whether requests without credentials are served. */
   function isOpen(): boolean {
@@ -74,10 +69,10 @@ export function createAccess(
 
   /** The principal of the session cookie. An old cookie does not keep anyone out of an open node. */
   function sessionPrincipal(headers: IncomingHttpHeaders, isChange: boolean) {
-    const text = ring.hasKeys ? sessionOf(headers) : undefined
+    const text = ring.hasKeys || tokens !== undefined ? sessionOf(headers) : undefined
     if (text === undefined) return undefined
     try {
-      const principal = ring.findSession(text)
+      const principal = sessions.find(text)
       if (isChange) requireCsrfHeader(headers)
       return principal
     } catch (error) {
@@ -91,14 +86,7 @@ export function createAccess(
   return {
     isOpen,
     refuseCrossSite,
-    signIn(key) {
-      const principal = ring.find(key)
-      const { keyId = '' } = principal
-      const expiresAtMs = Math.floor(Math.min(clock.wallMs() + sessionMs, ring.endOf(keyId)))
-      const session = ring.signSession({ keyId, expiresAtMs })
-      if (session === undefined) throw new RouseError('database_unavailable')
-      return { principal, session, expiresAtMs }
-    },
+    signIn: (credential) => sessions.signIn(credential),
     authenticate(headers, socket, isChange = false) {
       const { authorization, host } = headers
       refuseCrossSite(headers)

@@ -89,7 +89,9 @@ export class Grants {
   get texts(): string[] {
     return this.#list.map(({ verb, pattern, group }) => {
       if (verb === 'admin') return verb
-      return `${verb}:${pattern}${group === undefined ? '' : `@${group}`}`
+      // Otherwise the text after the last `@` of the pattern would be read as a group.
+      const everyGroup = verb === 'pop' && pattern.includes('@') ? '@*' : ''
+      return `${verb}:${pattern}${group === undefined ? everyGroup : `@${group}`}`
     })
   }
 

@@ -99,6 +99,12 @@ export class KeyRing {
     throw new RouseError('unauthenticated', 'the session has ended: sign in again')
   }
 
+  /** Signs what is neither a session of a key nor the credential of a node. Undefined: the secret is not known yet. */
+  signText(text: string): string | undefined {
+    if (this.#nodeSecret.length === 0) return undefined
+    return createHmac('sha256', this.#nodeSecret).update(`text ${text}`).digest('base64url')
+  }
+
   /** When a key ends; infinity if it does not, or is not known. */
   endOf(keyId: string): number {
     return this.#keys.get(keyId)?.expiresAtMs ?? Number.POSITIVE_INFINITY

@@ -235,8 +235,11 @@ function checkInitialKey({ initialAdminKey }: Record<string, unknown>): void {
   throw new ConfigError('ROUSE_INITIAL_ADMIN_KEY', problem)
 }
 
-function checkIssuer({ oidcIssuer, oidcAudience }: Record<string, unknown>): void {
-  if (oidcIssuer === undefined && oidcAudience === undefined) return
+function checkIssuer({ oidcIssuer, oidcAudience, oidcClientId }: Record<string, unknown>): void {
+  if (oidcIssuer === undefined && oidcAudience === undefined) {
+    if (oidcClientId === undefined) return
+    throw new ConfigError('ROUSE_OIDC_CLIENT_ID', 'needs ROUSE_OIDC_ISSUER and ROUSE_OIDC_AUDIENCE')
+  }
   if (oidcIssuer === undefined || oidcAudience === undefined) {
     const missing = oidcIssuer === undefined ? 'ROUSE_OIDC_ISSUER' : 'ROUSE_OIDC_AUDIENCE'
     throw new ConfigError(missing, 'is not set, but ROUSE_OIDC_ISSUER and its audience go together')

@@ -39,6 +39,10 @@ export const settings = {
   /** Accepts access tokens (JWT) of this OIDC issuer, if they are for this audience. */
   oidcIssuer: text('ROUSE_OIDC_ISSUER', undefined),
   oidcAudience: text('ROUSE_OIDC_AUDIENCE', undefined),
+  /** The public client of the dashboard at the issuer. Without it the dashboard signs in with API keys only. */
+  oidcClientId: text('ROUSE_OIDC_CLIENT_ID', undefined),
+  /** What the dashboard asks the issuer for, as the query of a URL. */
+  oidcLogin: text('ROUSE_OIDC_LOGIN', 'scope=openid'),
   /** Further names of the node, which requests without credentials may have in their Host header. */
   allowedHosts: list('ROUSE_ALLOWED_HOSTS'),
   /** Origins whose pages may use the API from a browser. */

@@ -87,7 +87,7 @@ export function createServer(context: BrokerContext, tls?: TlsOptions): FastifyI
     done(encodingFault(request.url))
   })
   allowOrigins(app, config.corsOrigins)
-  // Before the body is read: nobody needs a credential for a route that does not exist.
+  // Before the body is read: a route that does not exist needs no credential.
   app.addHook('onRequest', (request, reply, done) => {
     if (request.is404) refuseUnknown(request, reply)
     done()

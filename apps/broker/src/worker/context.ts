@@ -3,6 +3,7 @@ import type { Coordinator, SidecarDbPool } from '@rouse/sidecar'
 import type pg from 'pg'
 import type { Access } from '../auth/access.ts'
 import type { AuditLog } from '../auth/audit-log.ts'
+import type { IssuerLogin } from '../auth/oidc/issuer-login.ts'
 import type { OpenPolls } from '../auth/open-polls.ts'
 import type { RateLimits } from '../auth/rate-limits.ts'
 import type { Clock } from '../clock.ts'
@@ -31,6 +32,8 @@ export interface BrokerContext {
   readonly config: Config
   readonly limits: Limits
   readonly access: Access
+  /** Undefined if browsers cannot sign in with an OIDC issuer. */
+  readonly issuerLogin: IssuerLogin | undefined
   readonly openPolls: OpenPolls
   readonly rateLimits: RateLimits
   readonly audit: AuditLog

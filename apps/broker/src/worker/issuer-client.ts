@@ -1,3 +1,4 @@
+import { IssuerLogin } from '../auth/oidc/issuer-login.ts'
 import { IssuerTokens } from '../auth/oidc/issuer-tokens.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
@@ -6,6 +7,8 @@ import type { Outbox, PrimaryMessage, WorkerMessage } from '../ipc.ts'
 export interface IssuerClient {
   /** Undefined if the node accepts no tokens of an issuer. */
   readonly tokens: IssuerTokens | undefined
+  /** Undefined if browsers cannot sign in with the issuer. */
+  readonly login: IssuerLogin | undefined
   /** Resolves when the primary has read the keys of the issuer, or could not. */
   start(): Promise<void>
   received(message: Extract<PrimaryMessage, { readonly type: 'issuer' }>): void
@@ -13,10 +16,11 @@ export interface IssuerClient {
 
 /** Keeps the keys of the OIDC issuer in a worker up to date. The primary reads them. */
 export function createIssuerClient(
-  { oidcIssuer: issuer, oidcAudience: audience }: Pick<Config, 'oidcIssuer' | 'oidcAudience'>,
+  config: Pick<Config, 'oidcIssuer' | 'oidcAudience' | 'oidcClientId' | 'oidcLogin'>,
   outbox: Outbox<WorkerMessage>,
   clock: Clock,
 ): IssuerClient {
+  const { oidcIssuer: issuer, oidcAudience: audience, oidcClientId, oidcLogin } = config
   const asked = new Map<number, () => void>()
   let lastId = 0
 
@@ -33,11 +37,15 @@ export function createIssuerClient(
       ? undefined
       : new IssuerTokens({ issuer, audience, clock, lookAgain: () => ask(true) })
 
+  const login = oidcClientId === undefined ? undefined : new IssuerLogin(oidcClientId, oidcLogin)
+
   return {
     tokens,
+    login,
     start: () => (tokens === undefined ? Promise.resolve() : ask(false)),
-    received({ keys, id }) {
-      tokens?.update(keys)
+    received({ document, id }) {
+      tokens?.update(document?.keys)
+      login?.update(document)
       if (id === undefined) return
       asked.get(id)?.()
       asked.delete(id)

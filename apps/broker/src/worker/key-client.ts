@@ -42,6 +42,7 @@ export function createWorkerAuth(options: {
   readonly keyClient: KeyClient
   readonly issuerClient: IssuerClient
   readonly access: Access
+  readonly issuerLogin: IssuerClient['login']
   readonly openPolls: OpenPolls
   readonly rateLimits: RateLimits
   readonly audit: AuditLog
@@ -59,6 +60,7 @@ export function createWorkerAuth(options: {
     keyClient,
     issuerClient,
     access: createAccess(config, ring, clock, certificates, issuerClient.tokens),
+    issuerLogin: issuerClient.login,
     openPolls,
     rateLimits,
     audit: new AuditLog({ write, log, clock }),

@@ -7,7 +7,7 @@ import { ackOf, send } from '../support/http.ts'
 import { makeKey, sendAs, untilKnown } from '../support/keys.ts'
 import { sharedBroker } from '../support/shared-broker.ts'
 
-const timeout = 60_000
+const timeout = 120_000
 const broker = await sharedBroker()
 const { url, log } = broker
 const { hostname, port, host } = new URL(url)

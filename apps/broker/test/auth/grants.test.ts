@@ -35,6 +35,21 @@ test('a grant of one consumer group covers only pops of that group', async (t) =
   t.ok(grantsOf('pop:*@*').coversAll('pop'))
 })
 
+test('the texts of grants are read as the same grants', async (t) => {
+  const texts = ['pop:a@b@*', 'pop:a@b', 'pop:*', 'push:a@b', 'pop:x*@default', 'admin', 'peek:@*']
+  const grants = grantsOf(...texts)
+  const again = grantsOf(...grants.texts)
+  for (const queue of ['a@b', 'a', '@b', '@', 'x1']) {
+    for (const group of [undefined, 'b', '*', '__QUEUE_MODE__']) {
+      for (const verb of ['pop', 'push', 'peek'] as const) {
+        t.equal(again.covers(verb, queue, group), grants.covers(verb, queue, group))
+      }
+    }
+  }
+  t.equal(grantsOf(...grantsOf('pop:a@b@*').texts).covers('pop', 'a@b', 'any'), true)
+  t.equal(grantsOf(...grantsOf('pop:a@b@*').texts).covers('pop', 'a', 'b'), false)
+})
+
 test('texts that are not grants are refused with the field', async (t) => {
   const texts = [
     '',

@@ -296,4 +296,7 @@ test('an issuer needs an audience, and a URL that no one can listen to on the wa
   t.throws(() => load({ ROUSE_OIDC_ISSUER: 'http://id.example', ...audience }), {
     message: /^ROUSE_OIDC_ISSUER must be a URL that begins with https/,
   })
+  t.throws(() => load({ ROUSE_OIDC_CLIENT_ID: 'dashboard' }), {
+    message: /^ROUSE_OIDC_CLIENT_ID needs ROUSE_OIDC_ISSUER/,
+  })
 })

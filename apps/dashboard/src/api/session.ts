@@ -9,6 +9,8 @@ export interface Session {
   readonly keyId: string | null
   readonly isOpen: boolean
   readonly signInWith: readonly string[]
+  /** Null: not with an OIDC issuer. */
+  readonly authorizationUrl: string | null
 }
 
 /** Undefined until the node has answered. */

@@ -1,4 +1,5 @@
-import { useEffect } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
+import { returnFromIssuer } from '../api/issuer-login.ts'
 import { startStream } from '../api/live.ts'
 import { readSession, session } from '../api/session.ts'
 import { useStore } from '../api/store.ts'
@@ -27,12 +28,12 @@ export function App() {
   const current = useStore(session)
   const route = useRoute()
   useKeyboard()
-  useSession()
+  const failure = useSession()
   const isSignedIn = current !== undefined && current.principal !== null
   useEffect(() => (isSignedIn ? startStream() : undefined), [isSignedIn])
 
   if (current === undefined) return <ConnectionBanner />
-  if (!isSignedIn) return <LoginPage />
+  if (!isSignedIn) return <LoginPage failure={failure} />
   return (
     <div class="shell">
       <a class="skip" href="#content" onClick={skip}>
@@ -53,7 +54,9 @@ function skip(event: Event): void {
   document.querySelector<HTMLElement>('#content')?.focus()
 }
 
-function useSession(): void {
+/** Returns why signing in with the issuer failed, if it did. */
+function useSession(): string | undefined {
+  const [failure, setFailure] = useState<string>()
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined
     const read = () => {
@@ -61,9 +64,12 @@ function useSession(): void {
         timer = setTimeout(read, sessionRetryMs)
       })
     }
-    read()
+    returnFromIssuer()
+      .catch((error: unknown) => setFailure((error as Error).message))
+      .finally(read)
     return () => clearTimeout(timer)
   }, [])
+  return failure
 }
 
 function CurrentPage({ route }: { route: Route }) {

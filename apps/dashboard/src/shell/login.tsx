@@ -1,11 +1,14 @@
 import { useState } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
-import { signIn } from '../api/session.ts'
+import { goToIssuer } from '../api/issuer-login.ts'
+import { session, signIn } from '../api/session.ts'
+import { useStore } from '../api/store.ts'
 
-/** Shown where requests need a credential. A sign-in by an identity provider gets its button here. */
-export function LoginPage() {
+/** Shown where requests need a credential. `failure`: why signing in with the issuer failed. */
+export function LoginPage({ failure }: { failure: string | undefined }) {
+  const authorizationUrl = useStore(session)?.authorizationUrl ?? null
   const [key, setKey] = useState('')
-  const [problem, setProblem] = useState<string>()
+  const [problem, setProblem] = useState(failure)
   const [isRunning, setIsRunning] = useState(false)
   const submit = async (event: Event) => {
     event.preventDefault()
@@ -16,6 +19,9 @@ export function LoginPage() {
       setProblem(textOf(error))
     }
     setIsRunning(false)
+  }
+  const leave = (url: string) => {
+    goToIssuer(url).catch((error: unknown) => setProblem(textOf(error)))
   }
   return (
     <main class="login" id="content">
@@ -43,6 +49,11 @@ export function LoginPage() {
         <button type="submit" class="primary" disabled={isRunning}>
           Sign in
         </button>
+        {authorizationUrl === null ? null : (
+          <button type="button" onClick={() => leave(authorizationUrl)}>
+            Sign in with {new URL(authorizationUrl).host}
+          </button>
+        )}
         <p class="muted">
           No key yet? <code>rouse keys create NAME --preset viewer</code> prints one. The browser
           stores no key, only a session of 12 hours.
@@ -53,7 +64,7 @@ export function LoginPage() {
 }
 
 function textOf(error: unknown): string {
-  if (!(error instanceof ApiError)) return String(error)
+  if (!(error instanceof ApiError)) return error instanceof Error ? error.message : String(error)
   return error.status === 401
     ? 'This key is not valid: unknown, expired or revoked.'
     : error.message

@@ -40,7 +40,7 @@ export const keyEndpoints: readonly Endpoint[] = [
   {
     method: 'POST',
     path: '/api/v1/session',
-    summary: 'Signs a browser in with an API key: sets a cookie',
+    summary: 'Signs a browser in with an API key or a code of the OIDC issuer: sets a cookie',
     needs: 'nothing',
     body: SessionBodySchema,
   },

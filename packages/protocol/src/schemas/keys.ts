@@ -70,7 +70,20 @@ export type RevokedKeyAnswer = Static<typeof RevokedKeyAnswerSchema>
 export const csrfHeader = 'x-rouse-csrf'
 
 export const SessionBodySchema = Type.Object({
-  key: Type.String({ minLength: 1, maxLength: 200, description: 'An API key' }),
+  key: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'An API key' })),
+  code: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 2_048,
+      description: 'Instead of a key: a code of the OIDC issuer, with the two other fields',
+    }),
+  ),
+  codeVerifier: Type.Optional(
+    Type.String({ minLength: 43, maxLength: 128, description: 'The secret of PKCE' }),
+  ),
+  redirectUri: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 2_048, description: 'Where the issuer sent the code' }),
+  ),
 })
 export type SessionBody = Static<typeof SessionBodySchema>
 
@@ -81,6 +94,14 @@ export const SessionAnswerSchema = Type.Object({
   keyId: Nullable(Type.String({ description: 'Null: no API key' })),
   expiresAt: Nullable(Time),
   isOpen: Type.Boolean({ description: 'Whether requests without credentials are served' }),
-  signInWith: Type.Array(Type.Enum(['key']), { description: 'What a session can be started with' }),
+  signInWith: Type.Array(Type.Enum(['key', 'oidc']), {
+    description: 'What a session can be started with',
+  }),
+  authorizationUrl: Nullable(
+    Type.String({
+      description:
+        'Where users of the OIDC issuer sign in; add redirect_uri, state and code_challenge. Null: not with an issuer',
+    }),
+  ),
 })
 export type SessionAnswer = Static<typeof SessionAnswerSchema>

@@ -1,24 +1,39 @@
-// Reads the public keys of an OIDC issuer: its description first, which names the place of the keys.
+// Reads what an OIDC issuer publishes: its description, and its public keys, whose place the description names.
 import type { JSONWebKeySet } from 'jose'
 import { discoveryUrl, isTrustedUrl } from './issuer-url.ts'
 
 const timeoutMs = 5_000
 const bytesMax = 1024 * 1024
 
+export interface IssuerDocument {
+  readonly keys: JSONWebKeySet
+  /** Where users sign in, and where their codes become tokens. Undefined if the issuer has no such place. */
+  readonly authorizationUrl: string | undefined
+  readonly tokenUrl: string | undefined
+}
+
 /** Throws an error with a reason for the log. */
-export async function readIssuerKeys(issuer: string, signal: AbortSignal): Promise<JSONWebKeySet> {
+export async function readIssuer(issuer: string, signal: AbortSignal): Promise<IssuerDocument> {
   const description = await readJson(discoveryUrl(issuer), signal)
   if (description.issuer !== issuer) {
     const found = JSON.stringify(description.issuer)
     throw new Error(`the issuer describes itself as ${found}: ROUSE_OIDC_ISSUER must be the same`)
   }
-  const { jwks_uri: url } = description
-  // An issuer with https must not send a node to a place without it.
-  const isAllowed = isTrustedUrl(url) && (url.startsWith('https:') || issuer.startsWith('http:'))
-  if (!isAllowed) throw new Error('the issuer names no https URL for its keys')
+  const url = trusted(description.jwks_uri, issuer)
+  if (url === undefined) throw new Error('the issuer names no https URL for its keys')
   const { keys } = await readJson(url, signal)
   if (!Array.isArray(keys)) throw new Error('the issuer published no list of keys')
-  return { keys: keys.filter(isPublicKey) }
+  return {
+    keys: { keys: keys.filter(isPublicKey) },
+    authorizationUrl: trusted(description.authorization_endpoint, issuer),
+    tokenUrl: trusted(description.token_endpoint, issuer),
+  }
+}
+
+/** An issuer with https must not send a node, or a browser, to a place without it. */
+function trusted(url: unknown, issuer: string): string | undefined {
+  if (!isTrustedUrl(url)) return undefined
+  return url.startsWith('https:') || issuer.startsWith('http:') ? url : undefined
 }
 
 /** A key that is shared or private has no place in a published list, and must not verify anything. */
@@ -28,17 +43,23 @@ function isPublicKey(key: unknown): key is JSONWebKeySet['keys'][number] {
   return (kty === 'RSA' || kty === 'EC' || kty === 'OKP') && d === undefined
 }
 
-async function readJson(
+/** The issuer answered, but with an error. */
+export class IssuerRefusal extends Error {}
+
+/** With a form, the request is a POST. */
+export async function readJson(
   url: string,
   signal: AbortSignal,
+  form?: URLSearchParams,
 ): Promise<Readonly<Record<string, unknown>>> {
   const answer = await fetch(url, {
+    ...(form === undefined ? {} : { method: 'POST', body: form }),
     redirect: 'error',
     headers: { accept: 'application/json' },
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
   })
   const text = await readText(answer)
-  if (!answer.ok) throw new Error(`${url} returned status ${answer.status}`)
+  if (!answer.ok) throw new IssuerRefusal(`${url} returned status ${answer.status}`)
   const value: unknown = JSON.parse(text)
   if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
   throw new Error(`${url} returned no JSON object`)

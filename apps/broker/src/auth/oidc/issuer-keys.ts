@@ -3,11 +3,10 @@
 //
 // If the issuer cannot be reached, the keys that were read last stay valid. A worker that is started meanwhile gets them,
 // too.
-import type { JSONWebKeySet } from 'jose'
 import type { Clock } from '../../clock.ts'
 import type { PrimaryMessage, WorkerMessage } from '../../ipc.ts'
 import type { Logger } from '../../log.ts'
-import { readIssuerKeys } from './issuer-document.ts'
+import { type IssuerDocument, readIssuer } from './issuer-document.ts'
 
 const refreshMs = 300_000
 /** Until the keys were read for the first time. */
@@ -30,7 +29,7 @@ export interface IssuerKeysOptions {
 export class IssuerKeys {
   readonly #options: IssuerKeysOptions
   readonly #stopping = new AbortController()
-  #keys: JSONWebKeySet | undefined
+  #document: IssuerDocument | undefined
   #text = ''
   #reading: Promise<void> | undefined
   /** When an unknown key caused a read. */
@@ -55,7 +54,7 @@ export class IssuerKeys {
   /** A worker has started, or got a token that names an unknown key. */
   received(workerId: number, { id, isUnknownKey }: Ask): void {
     const { workers } = this.#options
-    const send = () => workers.post(workerId, { type: 'issuer', keys: this.#keys, id })
+    const send = () => workers.post(workerId, { type: 'issuer', document: this.#document, id })
     const reading = isUnknownKey ? this.#lookAgain() : this.#reading
     if (reading === undefined) send()
     else void reading.then(send)
@@ -76,7 +75,7 @@ export class IssuerKeys {
       if (this.#stopping.signal.aborted) return
       this.#timer = setTimeout(
         () => void this.#read(),
-        this.#keys === undefined ? retryMs : refreshMs,
+        this.#document === undefined ? retryMs : refreshMs,
       )
     })
     return this.#reading
@@ -86,14 +85,15 @@ export class IssuerKeys {
     const { issuer, log, workers } = this.#options
     if (issuer === undefined) return
     try {
-      const keys = await readIssuerKeys(issuer, this.#stopping.signal)
-      const text = JSON.stringify(keys)
-      if (this.#isFailing || this.#keys === undefined) log.info({ issuer }, 'read the issuer keys')
+      const document = await readIssuer(issuer, this.#stopping.signal)
+      const text = JSON.stringify(document)
+      if (this.#isFailing || this.#document === undefined)
+        log.info({ issuer }, 'read the issuer keys')
       this.#isFailing = false
       if (text === this.#text) return
-      this.#keys = keys
+      this.#document = document
       this.#text = text
-      workers.postAll({ type: 'issuer', keys })
+      workers.postAll({ type: 'issuer', document })
     } catch (error) {
       const { message, cause } = error as Error
       const reason = cause instanceof Error ? `${message}: ${cause.message}` : message

@@ -34,6 +34,11 @@ export class IssuerTokens {
     this.#options = options
   }
 
+  /** Whose tokens count, and for whom. */
+  get source(): string {
+    return `${this.#options.issuer} ${this.#options.audience}`
+  }
+
   /** Three parts, of which the first is a JSON object. */
   static isToken(credential: string): boolean {
     return credential.startsWith('ey') && credential.includes('.')

@@ -1,9 +1,8 @@
 // Signs browsers in and out. `GET` shows who sends the request, and never fails because there is no credential: the
 // dashboard asks it first, to decide whether to show its form.
 //
-// A session is started with an API key. Another way (a code of an identity provider) adds its name to `signInWith`,
-// its field to the body, and its kind of session to `auth/session.ts`.
-import { RouseError, type SessionAnswer, type SessionBody } from '@rouse/protocol'
+// A session is started with an API key, or with a code of the OIDC issuer.
+import { fieldError, RouseError, type SessionAnswer, type SessionBody } from '@rouse/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Principal } from '../../auth/principal.ts'
 import { sessionCookie } from '../../auth/session.ts'
@@ -13,12 +12,12 @@ import type { BrokerContext } from '../../worker/context.ts'
 const bodyLimit = 16_384
 
 export function sessionRoutes(app: FastifyInstance, context: BrokerContext): void {
-  const { access, clock, config } = context
+  const { access, clock, config, issuerLogin } = context
 
   app.post('/api/v1/session', { bodyLimit }, async (request, reply): Promise<SessionAnswer> => {
     access.refuseCrossSite(request.headers)
-    const { key } = request.body as SessionBody
-    const { principal, session, expiresAtMs } = access.signIn(key.trim())
+    const credential = await credentialOf(request.body as SessionBody)
+    const { principal, session, expiresAtMs } = await access.signIn(credential)
     setCookie(request, reply, { text: session, maxAgeMs: expiresAtMs - clock.wallMs() })
     request.principal = principal
     return describe(principal, expiresAtMs)
@@ -34,6 +33,20 @@ export function sessionRoutes(app: FastifyInstance, context: BrokerContext): voi
     setCookie(request, reply, undefined)
     return describe(undefined)
   })
+
+  /** The API key, or the token for the code. */
+  async function credentialOf(body: SessionBody): Promise<string> {
+    const { key, code, codeVerifier, redirectUri } = body
+    if (key !== undefined && code === undefined) return key.trim()
+    if (key !== undefined || code === undefined) {
+      throw fieldError('invalid_request', 'key', 'or code must be given, and not both')
+    }
+    if (codeVerifier === undefined || redirectUri === undefined) {
+      throw fieldError('invalid_request', 'codeVerifier', 'and redirectUri must be given with code')
+    }
+    if (issuerLogin !== undefined) return issuerLogin.redeem(body)
+    throw fieldError('invalid_request', 'code', 'needs ROUSE_OIDC_CLIENT_ID on this node')
+  }
 
   /** Undefined if the request has no valid credential. */
   async function principalOf({ headers, raw }: FastifyRequest): Promise<Principal | undefined> {
@@ -59,14 +72,19 @@ export function sessionRoutes(app: FastifyInstance, context: BrokerContext): voi
     reply.header('set-cookie', sessionCookie(session, { path, isSecure }))
   }
 
-  function describe(principal: Principal | undefined, expiresAtMs?: number): SessionAnswer {
+  function describe(
+    principal: Principal | undefined,
+    expiresAtMs = principal?.endsAtMs,
+  ): SessionAnswer {
+    const authorizationUrl = issuerLogin?.url ?? null
     return {
       principal: principal?.name ?? null,
       grants: principal?.grants.texts ?? [],
       keyId: principal?.keyId ?? null,
       expiresAt: expiresAtMs === undefined ? null : new Date(expiresAtMs).toISOString(),
       isOpen: access.isOpen(),
-      signInWith: ['key'],
+      signInWith: authorizationUrl === null ? ['key'] : ['key', 'oidc'],
+      authorizationUrl,
     }
   }
 }

@@ -27,7 +27,7 @@ export interface TraceRecorderOptions extends WorkerName {
 }
 
 /** Records of one second; further ones are dropped. */
-const recordsMax = 500
+const recordsMax = 200
 /** Acks of other workers' leases in one second; of further ones only sampled messages. */
 const foreignAcksMax = 500
 /** Leases whose end is awaited. */
@@ -35,14 +35,36 @@ const openMax = 5_000
 /** A rate that withholds messages is recorded this often. */
 const limitMs = 250
 
-interface OpenLease {
-  readonly record: LeaseRecord
-  /** By the monotonic clock of this process. */
+/** What the leases of one pop have in common. Not the delivery itself, which holds its requests. */
+interface Pop extends Pick<Delivery, 'databaseTimeMs' | 'group' | 'source' | 'hintMs' | 'popMs'> {
+  /** By the monotonic clock of this process, and by the clock of the node. */
   readonly atMs: number
+  readonly wallMs: number
+}
+
+/** Small, and without the messages: every lease is remembered, but few are recorded. */
+interface OpenLease {
+  readonly pop: Pop
+  readonly leaseId: string
+  readonly partitionId: string
+  readonly attempt: number
+  readonly holder: string
+  readonly waitedMs: number
+  readonly expiresAtMs: number
+  /** Of its first message. */
+  readonly id: string
+  readonly seq: number
+  readonly lastSeq: number
   readonly deliveries: readonly DeliveryRecord[]
   /** Messages that have not ended. */
   left: number
+  answeredMs: number | null
+  endedMs: number | null
+  isEnded: boolean
+  status: string | null
 }
+
+const noDeliveries: readonly DeliveryRecord[] = []
 
 type Ended = Pick<AckRecord, 'leaseId' | 'message' | 'status'>
 
@@ -50,8 +72,8 @@ export class TraceRecorder {
   readonly #options: TraceRecorderOptions
   #records = new Set<TraceRecord>()
   #foreignAcks = 0
-  /** By lease id. The messages of one pop share it, so it can have several partitions. */
-  readonly #open = new Map<string, OpenLease[]>()
+  /** By lease id and partition. The messages of one pop share the id, so it can have several partitions. */
+  readonly #open = new Map<string, Map<string, OpenLease>>()
   readonly #limitedAtMs = new Map<string, number>()
 
   constructor(options: TraceRecorderOptions) {
@@ -69,57 +91,50 @@ export class TraceRecorder {
   }
 
   delivered(leases: readonly Lease[], delivery: Delivery): void {
-    if (this.#options.isOn === false) return
-    const [atMs, wallMs] = [this.#options.nowMs(), this.#options.wallMs()]
+    const { nowMs, wallMs, isOn = true } = this.#options
+    if (!isOn) return
+    const { databaseTimeMs, group, source, hintMs, popMs } = delivery
+    const times = { atMs: nowMs(), wallMs: wallMs() }
+    const pop: Pop = { databaseTimeMs, group, source, hintMs, popMs, ...times }
     for (const lease of leases) {
-      const [first] = lease.messages
+      const { leaseId, partitionId, attempt, expiresAtMs, messages } = lease
+      const [first] = messages
       if (first === undefined) continue
-      const popped = this.#poppedOf(lease, delivery, wallMs)
-      const deliveries = this.#deliveriesOf(lease, delivery, popped)
+      const deliveries = this.#deliveriesOf(lease, delivery, pop)
       if (delivery.isAutoAcked(lease)) continue
-      const record: LeaseRecord = {
-        ...popped,
-        kind: 'lease',
-        partitionId: lease.partitionId,
+      this.#remember({
+        pop,
+        leaseId,
+        partitionId,
+        attempt,
+        holder: delivery.holder(lease),
+        waitedMs: delivery.waitedMs(lease),
+        expiresAtMs,
         id: first.id,
         seq: first.seq,
-        lastSeq: lease.messages.at(-1)?.seq ?? first.seq,
-        expiresAtMs: lease.expiresAtMs,
+        lastSeq: messages.at(-1)?.seq ?? first.seq,
+        deliveries,
+        left: messages.length,
+        answeredMs: null,
         endedMs: null,
         isEnded: false,
         status: null,
-      }
-      this.#remember({ record, atMs, deliveries, left: lease.messages.length })
+      })
     }
   }
 
-  #poppedOf(lease: Lease, delivery: Delivery, poppedWallMs: number): Popped {
-    const { node, worker } = this.#options
-    const { databaseTimeMs, group, source, hintMs, popMs } = delivery
-    return {
-      node,
-      worker,
-      group,
-      attempt: lease.attempt,
-      holder: delivery.holder(lease),
-      leaseId: lease.leaseId,
-      poppedAtMs: databaseTimeMs,
-      poppedWallMs,
-      source,
-      hintMs: tenths(hintMs),
-      popMs: tenths(popMs),
-      waitedMs: tenths(delivery.waitedMs(lease)),
-      answeredMs: null,
-    }
-  }
-
-  #deliveriesOf(lease: Lease, delivery: Delivery, popped: Popped): DeliveryRecord[] {
+  /** Records no more than there is room for: in a backlog every message is late. */
+  #deliveriesOf(lease: Lease, delivery: Delivery, pop: Pop): readonly DeliveryRecord[] {
     const { node, worker, slowMs } = this.#options
-    const isAutoAcked = delivery.isAutoAcked(lease)
-    const records: DeliveryRecord[] = []
+    const slowBeforeMs = pop.databaseTimeMs - slowMs
+    let records: DeliveryRecord[] | undefined
+    let popped: Popped | undefined
     for (const { id, seq, createdAtMs } of lease.messages) {
-      const isSlow = delivery.databaseTimeMs - createdAtMs >= slowMs
-      if (!isSlow && !isSampled(id)) continue
+      if (this.#records.size >= recordsMax) break
+      if (createdAtMs > slowBeforeMs && !isSampled(id)) continue
+      const isAutoAcked = delivery.isAutoAcked(lease)
+      const waitedMs = delivery.waitedMs(lease)
+      popped ??= this.#poppedOf(pop, { ...lease, holder: delivery.holder(lease), waitedMs })
       const record: DeliveryRecord = {
         ...popped,
         kind: 'delivery',
@@ -130,29 +145,77 @@ export class TraceRecorder {
         status: isAutoAcked ? 'completed' : null,
         ackedBy: isAutoAcked ? { node, worker } : null,
       }
+      records ??= []
       records.push(record)
       this.#add(record)
     }
-    return records
+    return records ?? noDeliveries
+  }
+
+  #poppedOf(
+    { databaseTimeMs, group, source, hintMs, popMs, wallMs }: Pop,
+    {
+      leaseId,
+      attempt,
+      holder,
+      waitedMs,
+    }: Pick<OpenLease, 'leaseId' | 'attempt' | 'holder' | 'waitedMs'>,
+  ): Popped {
+    const { node, worker } = this.#options
+    return {
+      node,
+      worker,
+      group,
+      attempt,
+      holder,
+      leaseId,
+      poppedAtMs: databaseTimeMs,
+      poppedWallMs: wallMs,
+      source,
+      hintMs: tenths(hintMs),
+      popMs: tenths(popMs),
+      waitedMs: tenths(waitedMs),
+      answeredMs: null,
+    }
+  }
+
+  #leaseRecord(open: OpenLease): LeaseRecord {
+    const { partitionId, id, seq, lastSeq, expiresAtMs, answeredMs, endedMs, isEnded, status } =
+      open
+    return {
+      ...this.#poppedOf(open.pop, open),
+      kind: 'lease',
+      answeredMs,
+      partitionId,
+      id,
+      seq,
+      lastSeq,
+      expiresAtMs,
+      endedMs,
+      isEnded,
+      status,
+    }
   }
 
   #remember(open: OpenLease): void {
-    const { leaseId } = open.record
-    const known = this.#open.get(leaseId)
-    if (known === undefined) this.#open.set(leaseId, [open])
-    else known.push(open)
+    const known = this.#open.get(open.leaseId)
+    const before = known?.get(open.partitionId)
+    if (known === undefined) this.#open.set(open.leaseId, new Map([[open.partitionId, open]]))
+    else if (before === undefined) known.set(open.partitionId, open)
+    else known.set(open.partitionId, joined(before, open))
     if (this.#open.size > openMax) this.#open.delete(this.#open.keys().next().value as string)
   }
 
   /** The response with these leases is sent. */
-  answered(leases: readonly Pick<Lease, 'leaseId'>[]): void {
-    for (const { leaseId } of leases) {
-      for (const { record, deliveries, atMs } of this.#open.get(leaseId) ?? []) {
-        record.answeredMs = tenths(this.#options.nowMs() - atMs)
-        for (const delivery of deliveries) {
-          delivery.answeredMs = record.answeredMs
-          this.#add(delivery)
-        }
+  answered(leases: readonly Pick<Lease, 'leaseId' | 'partitionId'>[]): void {
+    const nowMs = this.#options.nowMs()
+    for (const { leaseId, partitionId } of leases) {
+      const open = this.#open.get(leaseId)?.get(partitionId)
+      if (open === undefined) continue
+      open.answeredMs = tenths(nowMs - open.pop.atMs)
+      for (const delivery of open.deliveries) {
+        delivery.answeredMs = open.answeredMs
+        this.#add(delivery)
       }
     }
   }
@@ -165,9 +228,12 @@ export class TraceRecorder {
       const { leaseId, message = null, status = 'completed' } = items[i] as AckItem
       if (this.#open.has(leaseId)) {
         const ms = nowMs()
-        this.#end({ leaseId, message, status }, { node, worker }, ({ atMs }) => ms - atMs)
+        this.#end({ leaseId, message, status }, { node, worker }, ({ pop }) => ms - pop.atMs)
         continue
       }
+      const isOfSample = message !== null && isSampledPlace(message.partitionId, message.seq)
+      if (!isOfSample && this.#foreignAcks >= foreignAcksMax) continue
+      if (!isOfSample) this.#foreignAcks += 1
       const record: AckRecord = {
         kind: 'ack',
         leaseId,
@@ -178,9 +244,6 @@ export class TraceRecorder {
         wallMs: wallMs(),
         atMs: null,
       }
-      const isOfSample = message !== null && isSampledPlace(message.partitionId, message.seq)
-      if (!isOfSample && this.#foreignAcks >= foreignAcksMax) continue
-      if (!isOfSample) this.#foreignAcks += 1
       this.#add(record, recordsMax + foreignAcksMax)
     }
   }
@@ -189,7 +252,7 @@ export class TraceRecorder {
   ackedElsewhere(acks: readonly AckRecord[]): void {
     for (const ack of acks) {
       const { node, worker, wallMs } = ack
-      this.#end(ack, { node, worker }, ({ record }) => Math.max(0, wallMs - record.poppedWallMs))
+      this.#end(ack, { node, worker }, ({ pop }) => Math.max(0, wallMs - pop.wallMs))
     }
   }
 
@@ -198,32 +261,36 @@ export class TraceRecorder {
     ackedBy: WorkerName,
     heldMsOf: (open: OpenLease) => number,
   ): void {
-    const all = this.#open.get(leaseId) ?? []
-    for (const open of all) {
-      const { record, deliveries } = open
-      if (message !== null && message.partitionId !== record.partitionId) continue
+    const all = this.#open.get(leaseId)
+    if (all === undefined) return
+    for (const open of message === null ? all.values() : [all.get(message.partitionId)]) {
+      if (open === undefined) continue
       const heldMs = tenths(heldMsOf(open))
-      for (const delivery of deliveries) {
+      for (const delivery of open.deliveries) {
         if (message !== null && message.seq !== delivery.seq) continue
-        Object.assign(delivery, { ackedMs: heldMs, status, ackedBy })
+        delivery.ackedMs = heldMs
+        delivery.status = status
+        delivery.ackedBy = ackedBy
         this.#add(delivery)
       }
       open.left -= message === null ? open.left : 1
+      open.endedMs = heldMs
+      open.status = status
       // A failure ends the lease of an ordered partition: the rest of its messages wait for the retry.
-      const isEnded = open.left <= 0 || status !== 'completed'
-      Object.assign(record, { endedMs: heldMs, status, isEnded })
+      open.isEnded = open.left <= 0 || status !== 'completed'
       if (heldMs >= this.#options.slowMs * heldShare) this.#addLate(open, message?.seq, ackedBy)
+      if (open.left <= 0) all.delete(open.partitionId)
     }
-    if (all.every(({ left }) => left <= 0)) this.#open.delete(leaseId)
+    if (all.size === 0) this.#open.delete(leaseId)
   }
 
   /** A lease that was held for long, and the ack of its message, if that is not recorded anyway. */
-  #addLate({ record, deliveries }: OpenLease, seq: number | undefined, by: WorkerName): void {
-    this.#add({ ...record })
-    const { leaseId, partitionId, poppedAtMs, poppedWallMs, endedMs, status } = record
+  #addLate(open: OpenLease, seq: number | undefined, by: WorkerName): void {
+    this.#add(this.#leaseRecord(open))
+    const { pop, leaseId, partitionId, deliveries, endedMs, status } = open
     if (seq === undefined || endedMs === null || deliveries.some((one) => one.seq === seq)) return
     const message = { partitionId, seq }
-    const times = { wallMs: poppedWallMs + endedMs, atMs: poppedAtMs + endedMs }
+    const times = { wallMs: pop.wallMs + endedMs, atMs: pop.databaseTimeMs + endedMs }
     this.#add({ kind: 'ack', leaseId, message, status: status ?? '', ...by, ...times })
   }
 
@@ -238,9 +305,8 @@ export class TraceRecorder {
   /** Also reports the leases of this partition that are open, as far as this worker knows. */
   report(partitionId: string): void {
     for (const all of this.#open.values()) {
-      for (const { record } of all) {
-        if (record.partitionId === partitionId) this.#add({ ...record })
-      }
+      const open = all.get(partitionId)
+      if (open !== undefined) this.#add(this.#leaseRecord(open))
     }
   }
 
@@ -254,6 +320,16 @@ export class TraceRecorder {
   /** A record that was sent already is sent again when it changes. */
   #add(record: TraceRecord, max = recordsMax): void {
     if (this.#records.size < max) this.#records.add(record)
+  }
+}
+
+/** Messages of other partitions may be between those of one. */
+function joined(one: OpenLease, other: OpenLease): OpenLease {
+  return {
+    ...one,
+    lastSeq: Math.max(one.lastSeq, other.lastSeq),
+    deliveries: [...one.deliveries, ...other.deliveries],
+    left: one.left + other.left,
   }
 }
 

@@ -1,14 +1,18 @@
 import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
 
-/** A proxy to PostgreSQL whose connections can be cut or silenced. */
+/** A proxy to PostgreSQL whose connections can be cut or silenced, and that counts requests. */
 export async function cuttableProxy(t: Test, target: string) {
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
   let isCut = false
+  let requests = 0
   const server = createServer((near) => {
     if (isCut) return near.destroy()
     const far = connect({ host: hostname, port: Number(port) })
+    near.on('data', () => {
+      requests += 1
+    })
     for (const [from, to] of [
       [near, far],
       [far, near],
@@ -29,6 +33,8 @@ export async function cuttableProxy(t: Test, target: string) {
   url.port = String((server.address() as { port: number }).port)
   return {
     url: url.href,
+    /** How often something was sent to PostgreSQL: once for each query, or a little more. */
+    requests: () => requests,
     cut() {
       isCut = true
       for (const socket of sockets) socket.destroy()

@@ -41,11 +41,13 @@ export const addressing = [
   verb({
     name: 'look up',
     weight: 4,
-    args: fc.record({ index }),
+    args: fc.record({ index, waits: fc.boolean() }),
     async run(scene, args): Promise<Deed> {
       const target = pick(targetsOf(scene.world), args.index)
       if (target === undefined) return undefined
-      const answer = await scene.product.call('GET', `/messages/${target.id}`)
+      // At the deadline the answer is the present state.
+      const wait = args.waits ? '?wait=true&timeout=20' : ''
+      const answer = await scene.product.call('GET', `/messages/${target.id}${wait}`)
       mustAnswer(answer, 200)
       const expected = stateOf(scene.world, target)
       const { id, state } = answer.body as { id: string; state: string }
@@ -206,7 +208,7 @@ function mustReport({ partition, message }: Logged, groups: readonly ShownGroup[
 }
 
 /** Every message whose id a response has shown, and that is young enough to be delivered. */
-function targetsOf(world: World): Target[] {
+export function targetsOf(world: World): Target[] {
   const logged = [...world.queues.values()]
     .flatMap(loggedIn)
     .filter((one) => one.id !== '' && !isUncertain(world, one.queue, one.partition, one.message))
@@ -319,7 +321,7 @@ function cancelScheduled(world: World, one: Scheduled): void {
   world.scheduled = world.scheduled.filter((other) => other !== one)
 }
 
-function cancel(world: World, target: Target): void {
+export function cancel(world: World, target: Target): void {
   if (target.kind === 'cancelled') return
   const { message } = target.kind === 'log' ? target : target.one
   const partition =
@@ -337,7 +339,7 @@ function cancel(world: World, target: Target): void {
   }
 }
 
-function describe(target: Target): string {
+export function describe(target: Target): string {
   if (target.kind === 'log')
     return `${nameIn(target.queue, target.partition)} ${target.message.seq}`
   return `${target.kind} ${target.id}`

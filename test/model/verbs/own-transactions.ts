@@ -32,7 +32,7 @@ async function openWith(scene: Scene, number: number, drawn: Item): Promise<Open
 }
 
 /** Without a priority, if the queue would refuse it. */
-function enqueueable(scene: Scene, drawn: Item): Item {
+export function enqueueable(scene: Scene, drawn: Item): Item {
   const item = numbered(drawn)
   return isRefused(scene, [item]) ? { ...item, priority: undefined } : item
 }
@@ -61,17 +61,20 @@ async function enqueue(scene: Scene, own: OpenTransaction, item: Item): Promise<
       item.ttlMs ?? null,
     ],
   )) as [{ id: string }]
+  return scheduledBySql(scene, item, row.id)
+}
+
+export function scheduledBySql(scene: Scene, item: Item, id: string): Scheduled {
+  const { world } = scene
+  const queue = nameOf(scene, item.queue)
+  const { ordering } = world.queues.get(queue)?.options ?? defaults
   return {
     queue,
-    partition: partitionFor(
-      (world.queues.get(queue)?.options ?? defaults).ordering,
-      item.partition,
-      item.priority,
-    ),
+    partition: partitionFor(ordering, item.partition, item.priority),
     dueAt: world.now + Math.max(0, item.runIn ?? item.delayMs ?? 0),
     order: world.nextOrder(),
     origin: 'sql',
-    message: messageOf(item, row.id, item.key),
+    message: messageOf(item, id, item.key),
   }
 }
 

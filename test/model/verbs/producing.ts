@@ -103,7 +103,7 @@ export function isRefused(scene: Scene, given: readonly Item[]): boolean {
   )
 }
 
-function itemText(scene: Scene, item: Item): string {
+export function itemText(scene: Scene, item: Item): string {
   const fields = {
     queue: nameOf(scene, item.queue),
     partition: item.partition,

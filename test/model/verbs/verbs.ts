@@ -11,6 +11,7 @@ import { ownTransactions } from './own-transactions.ts'
 import { passingTime } from './passing-time.ts'
 import { producing } from './producing.ts'
 import { reporting } from './reporting.ts'
+import { sqlCalls } from './sql-calls.ts'
 import { unique } from './unique.ts'
 
 export const verbs: readonly Verb[] = [
@@ -25,6 +26,7 @@ export const verbs: readonly Verb[] = [
   ...letters,
   ...passingTime,
   ...ownTransactions,
+  ...sqlCalls,
 ]
 
 const step = fc.oneof(...verbs.map(({ weight, steps }) => ({ weight, arbitrary: steps })))

@@ -247,6 +247,26 @@ test('a pop takes what lies above a locked lane, and nothing below', async (t) =
   t.same(payloads(await take('q', { batch: 10, partitions: 10 })), ['5/1', '1/2'])
 })
 
+test('a level that gathers its window buffer is not ready: lower ones go first, and it comes before them after', async (t) => {
+  const storage = await opened(t, { ordering: 'keyed', windowBuffer: 10 })
+  const { add, advanceClock, pool, take } = storage
+  const pass = async (ms: number) => {
+    await advanceClock(ms)
+    await promoteDue(pool)
+  }
+  await add(1, 0)
+  await pass(9_000)
+  await add(9)
+  t.equal((await take('q')).status, 'empty', 'all three gather')
+  await pass(1_000)
+  t.same(payloads(await take('q')), ['1/0'], 'no message of this priority has come for 10 s')
+  await pass(9_000)
+  await add(2)
+  t.same(await drained(storage), ['9/0', '0/1'])
+  await pass(10_000)
+  t.same(await drained(storage), ['2/0'])
+})
+
 test('a promotion in progress does not delay lower messages, and its message comes first afterwards', async (t) => {
   const storage = await opened(t)
   const { add, advanceClock, armBarrier, pool, take } = storage

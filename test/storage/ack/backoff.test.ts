@@ -1,7 +1,7 @@
 // retryBackoff: delays that grow by a factor, instead of the ladder in retryBackoffMs.
-import { ack, configure, promoteDue } from '@rouse/storage'
+import { ack, configure, promoteDue, reapExpired } from '@rouse/storage'
 import { test } from 'tap'
-import { item, openStorage, refusal, type Storage, start } from '../support/storage.ts'
+import { item, openStorage, payloads, refusal, type Storage, start } from '../support/storage.ts'
 
 async function change({ pool }: Storage, options: Record<string, unknown>) {
   return (await configure(pool, { queue: 'q', options })).options
@@ -27,7 +27,28 @@ test('a failed message waits for a delay that grows by the factor, up to the max
   }
 })
 
-test('a delay of the ack replaces it, and a retry or an expired lease has none', async (t) => {
+for (const options of [
+  { retryBackoff: { type: 'exponential', baseMs: 60_000 } },
+  { retryBackoffMs: [60_000] },
+]) {
+  const [name] = Object.keys(options)
+  test(`a message whose lease expired is delivered again at once, whatever its ${name}`, async (t) => {
+    const { advanceClock, freezeClock, lease, pool, rows, send, set, take } = await openStorage(t)
+    await freezeClock(start)
+    await set('q', { ...options, leaseTime: 10 })
+    await send('q', 'p', [1, 2])
+    await lease('q', { batch: 2 })
+    await advanceClock(10_000)
+    await reapExpired(pool)
+    t.same(await rows('select due_at, attempt from rouse.redeliveries order by seq'), [
+      { due_at: new Date(start + 10_000), attempt: 1 },
+      { due_at: new Date(start + 10_000), attempt: 1 },
+    ])
+    t.same(payloads(await take('q', { batch: 2 })), [1], 'alone')
+  })
+}
+
+test('a delay of the ack replaces it, and a retry has none', async (t) => {
   const { freezeClock, lease, pool, rows, send, set } = await openStorage(t)
   await freezeClock(start)
   await set('q', { retryBackoff: { type: 'exponential', baseMs: 60_000 }, onFailure: 'skip' })

@@ -214,3 +214,24 @@ test('functions that run as the owner pin their search path', async (t) => {
   )
   t.same(open, [])
 })
+
+test('rouse.cancel needs the grant to manage the queue of the message', async (t) => {
+  const storage = await openStorage(t)
+  const { as, allow } = await producer(t, storage)
+  const scheduled = (queue: string) =>
+    enqueue(storage.pool, { queue, payload: '1', delayMs: 60_000 })
+  const cancel = (id: string) =>
+    as(async (client) => (await client.query('select rouse.cancel($1) as done', [id])).rows[0].done)
+  t.equal(await cancel(await scheduled('anything')), true, 'without rows every queue is allowed')
+  await allow('push:*', 'pop:*', 'manage:mine-*')
+  const id = await scheduled('orders')
+  await t.rejects(cancel(id), { code: '42501' })
+  const { rowCount } = await storage.pool.query(
+    'select from rouse.scheduled where message_id = $1',
+    [id],
+  )
+  t.equal(rowCount, 1, 'it is still scheduled')
+  const mine = await scheduled('mine-eu')
+  t.equal(await cancel(mine), true)
+  t.equal(await cancel(mine), false, 'it was cancelled before')
+})

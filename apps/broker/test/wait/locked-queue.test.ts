@@ -36,6 +36,29 @@ test('waiters of other queues are woken while an operator keeps a queue locked',
   t.equal((await other).status, 200)
 })
 
+test("a user's open rouse.cancel holds up a replace of its message, and no push of another queue", async (t) => {
+  const unique = { key: 'k', onConflict: 'replace' }
+  const replace = (payload: unknown) => api.push({ queue: 'cancelled', payload, unique })
+  const { body } = await api.push({ queue: 'cancelled', payload: 1, delayMs: 3_600_000, unique })
+  const user = await sqlUser(t, node.database.url)
+  await user.query('begin')
+  await user.query('select rouse.cancel($1)', [body[0].id])
+  for (let round = 0; round < 4; round += 1) {
+    const [replaced, ...others] = await Promise.all([
+      replace(round),
+      ...Array.from({ length: 20 }, (_, i) => api.push({ queue: `beside-${i}`, payload: i })),
+    ])
+    t.match(replaced, { status: 503, body: { code: 'partition_locked' } })
+    t.same(
+      others.filter(({ status }) => status !== 201),
+      [],
+    )
+  }
+  await user.query('commit')
+  await eventually(async () => (await replace('new')).status === 201)
+  t.match((await api.pop('cancelled', '?batch=10')).body.messages, [{ data: 'new' }])
+})
+
 const operations: Record<string, (queue: string) => ReturnType<typeof api.post>> = {
   'a seek': (queue) => api.post(`/consumer-groups/g/queues/${queue}/seek`, { toEnd: true }),
   'a purge': (queue) => api.post(`/queues/${queue}/purge`),

@@ -3,6 +3,8 @@
 //   invalid, conflict   one request is bad: the call is split in halves until that one fails alone.
 //   retryable           no request is bad: the same call is repeated.
 //   lock timeout        a row stays locked: the requests move to LockedTargets, which isolates the target.
+//   changed (RS001)     a row changes at this moment: the same call is repeated. A user's transaction may keep the row
+//                       for any time, so after a few repetitions it counts as a lock timeout.
 //   unavailable         all fail. If the statement may have reached the server, its outcome is unknown.
 import { setTimeout as delay } from 'node:timers/promises'
 import { classifyPostgresError, OutcomeUnknownError, provesNotCommitted } from '@rouse/database'
@@ -24,7 +26,10 @@ export interface IsolatedCall<R> {
 }
 
 const lockTimeout = '55P03'
+const changed = 'RS001'
 const attemptsMax = 8
+/** Repetitions of a shared call: those of other queues wait meanwhile, about 30 ms. */
+const changedAttemptsMax = 5
 const retryDelayMs = 2
 
 export async function runIsolated<R>(
@@ -52,11 +57,13 @@ async function handleFailure<R>(
     for (const request of requests) options.reject(request, failure)
     return
   }
-  if (options.onLocked !== undefined && sqlState(error) === lockTimeout) {
+  const state = sqlState(error)
+  const isLocked = state === lockTimeout || (state === changed && attempt >= changedAttemptsMax)
+  if (options.onLocked !== undefined && isLocked) {
     options.onLocked(requests)
     return
   }
-  if (requests.length > 1 && (kind !== 'retryable' || sqlState(error) === lockTimeout)) {
+  if (requests.length > 1 && (kind !== 'retryable' || state === lockTimeout)) {
     const middle = Math.ceil(requests.length / 2)
     // One after the other: in parallel, each half could wait for locks of the other.
     await runIsolated(requests.slice(0, middle), options, 1)

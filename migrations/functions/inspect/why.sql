@@ -29,7 +29,37 @@ begin
     'scheduled', v_scheduled.count,
     'nextDueAt', rouse.epoch_ms(v_scheduled.next_at),
     'groups', (select coalesce(jsonb_agg(rouse.why_group(v, g, v_now) order by g.name), '[]')
-               from rouse.groups g where g.queue_id = v.id and (p_group is null or g.name = p_group)));
+               from rouse.groups g where g.queue_id = v.id and (p_group is null or g.name = p_group)),
+    'heldKeys', rouse.why_keys(v.id, p_group, v_now));
+end $$;
+
+-- Unique keys whose messages a group has begun, or that are not due yet: pushes with them are duplicates. Those of
+-- ready messages are left out, because other reasons explain why these wait. At most v_keys_max keys are looked at.
+-- Parameters: the queue's id, the group (null: all), the time. Result: an array of at most five objects. Locks: none.
+create or replace function rouse.why_keys(p_queue_id integer, p_group text, p_now timestamptz) returns jsonb
+language plpgsql stable
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  v_keys_max constant integer := 100;
+begin
+  return (
+    select coalesce(jsonb_agg(jsonb_build_object('key', h.key, 'messageId', h.message_id, 'state', h.state,
+      'consumerGroup', h.consumer_group, 'until', case when h.window_ms is not null then rouse.epoch_ms(h.expires_at) end)), '[]')
+    from (
+      select k.key, k.window_ms, k.expires_at, s.message_id, s.state, g.name as consumer_group
+      from (
+        select * from rouse.unique_keys u where u.queue_id = p_queue_id order by u.partition_id, u.key limit v_keys_max
+      ) k
+      cross join lateral rouse.unique_state(k::rouse.unique_keys, p_now) s
+      left join lateral (
+        select o.name from rouse.groups o join rouse.lanes l on l.group_id = o.id and l.partition_id = s.partition_id
+        where o.queue_id = p_queue_id and rouse.message_status(o.id, l.next, s.partition_id, s.seq) in ('leased', 'retrying')
+        order by o.name <> p_group, o.name limit 1
+      ) g on true
+      where s.state in ('scheduled', 'started')
+      limit 5
+    ) h);
 end $$;
 
 -- The facts of one group. A lane with messages is ready, leased, or blocked: because it is full

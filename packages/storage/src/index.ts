@@ -72,7 +72,7 @@ export {
   tracesByName,
   tracesOfMessage,
 } from './inspect/traces.ts'
-export type { GroupFacts, HeldLane, IdleFacts, QueueFacts } from './inspect/why.ts'
+export type { GroupFacts, HeldKey, HeldLane, IdleFacts, QueueFacts } from './inspect/why.ts'
 export { queueFacts } from './inspect/why.ts'
 export { encryptedQueues } from './queues/encrypted-queues.ts'
 export { forgetfulQueue } from './queues/forgetful-queue.ts'

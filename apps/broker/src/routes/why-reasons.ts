@@ -1,6 +1,6 @@
 // Explains why nothing is delivered: turns facts into sentences, the likeliest reason first.
 import type { WhyReason } from '@rouse/protocol'
-import type { GroupFacts, HeldLane, IdleFacts, Original, QueueFacts } from '@rouse/storage'
+import type { GroupFacts, HeldKey, HeldLane, IdleFacts, Original, QueueFacts } from '@rouse/storage'
 import { readHolder } from '../holder.ts'
 
 export interface WhyOptions {
@@ -34,8 +34,20 @@ export function explain(facts: QueueFacts, options: WhyOptions): Reason[] {
     }
   }
   reasons.push(...explainQueue(facts, reasons, options))
+  for (const key of facts.heldKeys ?? []) reasons.push(explainKey(key))
   if (facts.copyOf !== null) reasons.push(explainCopy(facts.copyOf))
   return reasons
+}
+
+/** A push with the key is a duplicate, and delivers nothing. */
+function explainKey({ key, messageId, state, consumerGroup, until }: HeldKey): Reason {
+  const group = consumerGroup === null ? '' : ` in group ${JSON.stringify(consumerGroup)}`
+  const now = state === 'scheduled' ? 'which is scheduled' : `which has started${group}`
+  const end = until === null ? 'it has ended' : (iso(until) as string)
+  const text = `Message ${messageId}, ${now}, has the unique key ${JSON.stringify(key)} until ${end}: a push with this key is a duplicate of it.`
+  const ofGroup = consumerGroup === null ? {} : { consumerGroup }
+  const action = `GET /api/v1/messages/${messageId}`
+  return { code: 'unique_key', text, ...ofGroup, key, messageId, state, until: iso(until), action }
 }
 
 function explainCopy({ database, systemIdentifier }: Original): Reason {

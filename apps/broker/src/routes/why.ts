@@ -39,20 +39,20 @@ export async function findReasons(
   }
   if (facts === undefined) throw noSuchQueue(queue)
   const waiting = await waitingInCluster(context)
-  return explain(mayPeek ? facts : withoutErrorTexts(facts), {
+  return explain(mayPeek ? facts : withoutContent(facts), {
     queue,
     waitingFor: (name) => countWaiting(waiting, queue, name, facts),
     idleGroupMs: config.idleGroupSeconds * 1_000,
   })
 }
 
-/** Error texts are content, which needs `peek`. */
-function withoutErrorTexts(facts: QueueFacts): QueueFacts {
+/** Error texts and unique keys are content, which needs `peek`. */
+function withoutContent(facts: QueueFacts): QueueFacts {
   const groups = facts.groups.map((group) => ({
     ...group,
     held: group.held.map((lane) => ({ ...lane, errorMessage: null })),
   }))
-  return { ...facts, groups }
+  return { ...facts, groups, heldKeys: [] }
 }
 
 function isDatabaseDown(error: unknown): boolean {

@@ -201,6 +201,51 @@ test('partition_in_flight_limit and partition_rate_limit: limits of a partition 
   ])
 })
 
+test('priority: what waits behind higher ones, with the group', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 0 }, { queue, payload: 9, priority: 9 })
+  await api.pop(queue, '?consumerGroup=mail&batch=1')
+  await api.push({ queue, payload: 4, priority: 4 })
+  const [reason] = (await why(queue)).reasons
+  t.match(reason, {
+    code: 'priority',
+    consumerGroup: 'mail',
+    prioritized: 1,
+    topPriority: 4,
+    behind: 1,
+    text: /because of their priority, the highest is 4: 1 message is waiting behind them/,
+  })
+})
+
+test('unique_key: a message that has started or is scheduled has it, with the group', async (t) => {
+  const queue = unique()
+  const reasons = async () =>
+    (await why(queue)).reasons.filter(({ code }: { code: string }) => code === 'unique_key')
+  const { body: first } = await api.push({ queue, payload: 1, unique: { key: 'customer-7' } })
+  const [{ id }] = first
+  t.same(await reasons(), [], 'it is ready, which the other reasons explain')
+  const { body } = await api.pop(queue, '?consumerGroup=mail')
+  t.match(await reasons(), [
+    {
+      consumerGroup: 'mail',
+      key: 'customer-7',
+      messageId: id,
+      state: 'started',
+      until: null,
+      text: /which has started in group "mail", has the unique key "customer-7" until it has ended/,
+      action: `GET /api/v1/messages/${id}`,
+    },
+  ])
+  await api.ack(body.messages[0])
+  t.same(await reasons(), [])
+  const scheduled = { queue, payload: 1, delayMs: 60_000 }
+  const window = { key: 'k', until: { windowMs: 3_600_000 } }
+  const { body: pushed } = await api.push({ ...scheduled, unique: window })
+  t.match(await reasons(), [
+    { key: 'k', messageId: pushed[0].id, state: 'scheduled', until: /Z$/, text: /is scheduled/ },
+  ])
+})
+
 test('in_progress: all messages are leased', async (t) => {
   const queue = unique()
   await api.push({ queue, payload: 1 })

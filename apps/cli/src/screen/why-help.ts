@@ -86,6 +86,8 @@ function wordsFor(queue: string, reason: Json): readonly Words[] {
     case 'holds_retention':
     case 'idle_group':
       return [['Delete the group, if it is not needed', 'groups', 'rm', queue, group]]
+    case 'unique_key':
+      return [['See the message', 'messages', 'get', reason.messageId]]
     case 'dead_letters':
       return [['See why they died', 'dlq', 'errors', queue]]
     case 'database_copy':

@@ -64,6 +64,7 @@ const titles: Readonly<Record<string, string>> = {
   all_leased: 'All partitions are leased',
   gathering: 'The queue gathers messages',
   retry_later: 'Messages wait for their retry',
+  unique_key: 'A unique key is taken',
   no_consumers: 'No consumer',
   ready: 'Ready for delivery',
   in_progress: 'Everything is being processed',
@@ -140,6 +141,10 @@ function Remedy({ reason, ...acting }: Acting & { reason: Reason }): ComponentCh
     case 'size_limit':
     case 'gathering':
       return <span class="muted">To change the limit, edit the options below.</span>
+    case 'unique_key':
+      return typeof reason.messageId === 'string' ? (
+        <a href={hrefOf('messages', [reason.messageId])}>See the message</a>
+      ) : null
     case 'database_copy':
     case 'database_down':
     case 'empty':

@@ -62,6 +62,17 @@ export interface GroupFacts {
   readonly dead: number
 }
 
+/** A unique key whose message a group has begun, or that is not due yet. */
+export interface HeldKey {
+  readonly key: string
+  readonly messageId: string
+  readonly state: 'scheduled' | 'started'
+  /** The group that has it or will try it again; null: none. */
+  readonly consumerGroup: string | null
+  /** The end of the window; null: until the message ends. */
+  readonly until: number | null
+}
+
 export interface QueueFacts {
   readonly now: number
   readonly namespace: string | null
@@ -85,6 +96,8 @@ export interface QueueFacts {
   readonly scheduled: number
   readonly nextDueAt: number | null
   readonly groups: readonly GroupFacts[]
+  /** At most five; undefined in a database of the previous release. */
+  readonly heldKeys?: readonly HeldKey[]
 }
 
 /** Undefined if there is no such queue. */

@@ -13,6 +13,7 @@ export const whyCodes = [
   'gathering',
   'retry_later',
   'priority',
+  'unique_key',
   'expired',
   'no_consumers',
   'ready',

@@ -36,6 +36,9 @@ export function stageRouse(stage) {
   writeJson(join(stage, 'package.json'), rouseManifest([...manifests.values()], texts))
 }
 
+/** The command line and the node do not use it, and it would need another package. */
+const unused = /[/\\]packages[/\\]client[/\\]src[/\\]otel[/\\]/
+
 /** Returns the texts of the staged modules. */
 function stagePart(stage, part, manifests) {
   const { name, version, imports = {}, bin } = manifests.get(part)
@@ -44,7 +47,8 @@ function stagePart(stage, part, manifests) {
     cpSync(join(root, part, 'bin'), join(stage, part, 'bin'), { recursive: true })
   }
   // The folder `dist` may also have files whose sources no longer exist.
-  return filesIn(join(root, part, 'src')).map((path) => {
+  const sources = filesIn(join(root, part, 'src')).filter((path) => !unused.test(path))
+  return sources.map((path) => {
     const file = join('dist', relative(join(root, part, 'src'), path)).replace(/\.ts$/, '.js')
     const target = join(stage, part, file)
     const text = readFileSync(join(root, part, file), 'utf8').replaceAll(

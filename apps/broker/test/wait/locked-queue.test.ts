@@ -44,10 +44,13 @@ test("a user's open rouse.cancel holds up a replace of its message, and no push 
   await user.query('begin')
   await user.query('select rouse.cancel($1)', [body[0].id])
   for (let round = 0; round < 4; round += 1) {
-    const [replaced, ...others] = await Promise.all([
-      replace(round),
-      ...Array.from({ length: 20 }, (_, i) => api.push({ queue: `beside-${i}`, payload: i })),
-    ])
+    // The pushes that arrive while others run share a call.
+    const beside = (from: number) =>
+      Array.from({ length: 40 }, (_, i) => api.push({ queue: `beside-${from + i}`, payload: i }))
+    const before = beside(0)
+    const replacing = replace(round)
+    const others = await Promise.all([...before, ...beside(40)])
+    const replaced = await replacing
     t.match(replaced, { status: 503, body: { code: 'partition_locked' } })
     t.same(
       others.filter(({ status }) => status !== 201),

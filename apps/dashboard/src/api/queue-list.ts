@@ -31,7 +31,8 @@ export function useQueueList(): QueueListState {
     followers += 1
     readQueues()
     const stopFollowing = isPaused.follow(() => {
-      if (!isPaused.value) readQueues()
+      if (isPaused.value) clearTimeout(timer)
+      else readQueues()
     })
     return () => {
       followers -= 1

@@ -13,7 +13,7 @@ export async function cliReference() {
 ${optionTable(program)}
 On a terminal \`rouse\` prints a table, in a pipe one JSON document. Verbs that have \`--yes\` ask first, and name the
 server; where there is no terminal to ask on, they need it. Exit codes: 0 success, 1 wrong usage or a question was not
-answered with yes, 2 server error or unreachable, 4 no messages, 5 a check failed.
+answered with yes, 2 refused by the server, failed there, or no server answers, 4 no messages, 5 a check failed.
 `
   const verbs = program.createHelp().visibleCommands(program)
   const own = verbs.filter((command) => command.name() !== 'help')

@@ -1,10 +1,14 @@
 // The entry point of `rouse VERB`.
+import { exitCodes } from './cli-error.ts'
 import { run } from './run.ts'
 
 // The reader may close the pipe early (`| head`), which is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
-  throw error
+  process.stderr.write(
+    `rouse: standard output cannot be written (${error.code ?? error.message})\n`,
+  )
+  process.exit(exitCodes.server)
 })
 
 // While this program runs, everyone on the machine can read its arguments.

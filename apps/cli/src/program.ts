@@ -15,6 +15,7 @@ import { completeVerb, completionVerb } from './commands/completion.ts'
 import { configureVerb } from './commands/configure.ts'
 import { dlqVerb } from './commands/dlq.ts'
 import { groupsVerb } from './commands/groups.ts'
+import { leaseVerbs } from './commands/lease.ts'
 import { messagesVerb } from './commands/messages.ts'
 import { popVerb } from './commands/pop.ts'
 import { pushVerb } from './commands/push.ts'
@@ -29,7 +30,7 @@ import { version } from './version.ts'
 // biome-ignore format: one line per purpose
 const verbs = [
   ['Run:', [devVerb, serveVerb]],
-  ['Push and consume:', [pushVerb, popVerb, ackVerb, tailVerb]],
+  ['Push and consume:', [pushVerb, popVerb, ackVerb, leaseVerbs, tailVerb]],
   ['Look and manage:', [topVerb, whyVerb, queuesVerb, configureVerb, pauseVerbs, messagesVerb, dlqVerb, groupsVerb, schedulesVerb, applyVerb]],
   ['The cluster:', [nodesVerb, statsVerb, doctorVerb, benchVerb, keysVerb, auditVerb, migrateVerb, adoptCopyVerb]],
   ['This program:', [completionVerb, completeVerb]],
@@ -48,6 +49,7 @@ export function createProgram(): Command {
     .showHelpAfterError('(use --help for usage)')
     .showSuggestionAfterError()
     .configureHelp({ showGlobalOptions: true, subcommandTerm })
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'rouse: ')) })
     .exitOverride()
     .addHelpText(
       'after',
@@ -55,7 +57,8 @@ export function createProgram(): Command {
 Prints a table on a terminal, JSON in a pipe. Verbs that delete something ask
 first, or need --yes.
 Exit codes: 0 success · 1 wrong usage, or a question was not answered with yes
-            2 server error or unreachable · 4 no messages · 5 a check failed`,
+            2 refused by the server, failed there, or no server answers
+            4 no messages · 5 a check failed`,
     )
   for (const [heading, group] of verbs) {
     program.commandsGroup(heading)

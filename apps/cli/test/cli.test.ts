@@ -1,13 +1,15 @@
 // Every verb against a real node: in a pipe, on a terminal, and with errors.
-import { readFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { test } from 'tap'
 import type { Json } from '../src/api.ts'
 import { createProgram } from '../src/program.ts'
 import { sharedNode, unique } from './support/node.ts'
-import { plain, rouse, rouseOnTerminal, terminalMissing } from './support/rouse.ts'
+import { bin, plain, rouse, rouseOnTerminal, terminalMissing } from './support/rouse.ts'
 
 const node = await sharedNode()
 const env = { ROUSE_URL: node.url }
@@ -220,6 +222,18 @@ test('bench --verify finds nothing lost, duplicated or out of order', { timeout 
   t.ok(stats.pushed > 0 && stats.pushed === stats.consumed)
   const { out: queues } = await rouse(['queues'], { env })
   t.notMatch(queues, /rouse-bench/, 'it cleans up')
+})
+
+test('an output that cannot be written is one line and an exit code, a closed pipe is neither', {
+  timeout,
+  skip: existsSync('/dev/full') ? false : 'there is no /dev/full',
+}, async (t) => {
+  const shell = promisify(execFile)
+  const at = { env: { ...process.env, ...env } }
+  const full = shell('sh', ['-c', `${process.execPath} ${bin} queues > /dev/full`], at)
+  await t.rejects(full, { code: 2, stderr: 'rouse: standard output cannot be written (ENOSPC)\n' })
+  const closed = `${process.execPath} ${bin} queues | true; ${process.execPath} ${bin} --help | head -n 1`
+  t.match(await shell('sh', ['-c', closed], at), { stderr: '', stdout: /^Usage/ })
 })
 
 test('apply creates and changes queues from a file', { timeout }, async (t) => {

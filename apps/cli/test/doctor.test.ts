@@ -229,6 +229,19 @@ test('the doctor says whether the login of the nodes owns the schema', async (t)
   t.match(await loginOf(own.href), { state: 'ok', what: /does not own the schema/ })
 })
 
+test('a role that was created after the schema gets its privileges from rouse migrate', async (t) => {
+  const { url, pool } = await testDatabase(t, { instrumented: false })
+  // The role is shared by all databases of the server; its privileges are those of this one.
+  await pool.query('revoke usage on schema rouse from rouse_producer')
+  const env = { ROUSE_DATABASE_URL: url }
+  const found = async () => (await doctor(env)).findings.filter(({ check }) => check === 'roles')
+  t.match(await found(), [{ state: 'warning', what: /rouse_producer/, fix: /rouse migrate/ }])
+  const migrated = await rouse(['migrate'], { env })
+  t.match(JSON.parse(migrated.out), { applied: [], granted: ['rouse_producer'] })
+  t.same(await found(), [])
+  t.match(JSON.parse((await rouse(['migrate'], { env })).out), { granted: [] })
+})
+
 test('the doctor names open nodes and keys that cross a network without TLS', async (t) => {
   t.match(checkAccess({ node: 'a', access: 'insecure' }), [{ state: 'problem', fix: /rouse keys/ }])
   t.match(checkAccess({ node: 'a', access: 'loopback' }), [{ state: 'ok', what: /no API key/ }])

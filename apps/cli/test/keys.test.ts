@@ -26,6 +26,17 @@ test('the first key is created by SQL, and closes the node', { timeout }, async 
   })
   const closed = await rouse(['queues'], { env: atNode })
   t.match(closed.err, /needs a credential.*ROUSE_TOKEN/)
+  const doctor = await rouse(['doctor'], { env: { ...bySql, ...atNode } })
+  const findings: { check: string; state: string; what: string }[] = JSON.parse(doctor.out)
+  t.equal(doctor.code, 5)
+  t.match(
+    findings.find(({ check }) => check === 'access'),
+    { state: 'problem', what: /needs a credential/ },
+  )
+  t.ok(
+    findings.some(({ check }) => check === 'schema'),
+    'the database is checked all the same',
+  )
   const env = { ...atNode, ROUSE_TOKEN }
   t.equal((await rouse(['queues'], { env })).code, 0)
   t.equal((await rouse(['--token', ROUSE_TOKEN, 'queues'], { env: atNode })).code, 0)

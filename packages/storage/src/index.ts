@@ -124,7 +124,7 @@ export {
   withoutTimeouts,
 } from './server/health.ts'
 export type { Login } from './server/login.ts'
-export { readLogin } from './server/login.ts'
+export { grantRoles, readLogin, rolesWithoutPrivileges } from './server/login.ts'
 export type { ClusterIdentity, NodeExchange, NodeRecord, SeenNode } from './server/nodes.ts'
 export { exchangeNodes, joinCluster, removeNode } from './server/nodes.ts'
 export { writeNotifySetting } from './server/notify-setting.ts'

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { type Json, query, segment } from '../api.ts'
+import { type Api, type Json, query, segment } from '../api.ts'
 import { CliError } from '../cli-error.ts'
 import { wallMs } from '../clock.ts'
 import { type ConfirmOptions, confirm, withConfirmation } from '../confirm.ts'
@@ -8,7 +8,7 @@ import { brief, count, since, time } from '../format.ts'
 import type { Output } from '../output.ts'
 import { shellLine } from '../shell.ts'
 import { defaultVerb, sessionOf, verb } from '../verb.ts'
-import { holderOf } from './messages.ts'
+import { errorOf, holderOf } from './messages.ts'
 
 export function dlqVerb(program: Command): void {
   const dlq = verb(
@@ -51,10 +51,7 @@ function addList(dlq: Command): void {
       const { group: consumerGroup, error: errorCode, limit, cursor } = options
       const asked = query({ queue, consumerGroup, errorCode, limit, cursor })
       const { body } = await api.get(`/api/v1/dead-letters${asked}`)
-      if (queue !== undefined && body.deadLetters.length === 0) {
-        // A queue that does not exist is an error, as in the other verbs.
-        await api.get(`/api/v1/queues/${segment(queue)}`)
-      }
+      if (body.deadLetters.length === 0) await requireQueue(queue, api)
       if (!output.isHuman) return output.json(body)
       const now = wallMs()
       output.table<Json>(
@@ -81,10 +78,9 @@ function addList(dlq: Command): void {
     })
 }
 
-/** The code alone hides the reason: every error without a code of its own has the name of its class. */
-function errorOf({ errorCode, errorMessage }: Json): string | null {
-  if (errorCode === null || errorMessage === null) return errorCode ?? errorMessage
-  return errorMessage.startsWith(errorCode) ? errorMessage : `${errorCode}: ${errorMessage}`
+/** A queue that does not exist is an error, as in the other verbs. */
+async function requireQueue(queue: string | undefined, api: Api): Promise<void> {
+  if (queue !== undefined) await api.get(`/api/v1/queues/${segment(queue)}`)
 }
 
 function addErrors(dlq: Command): void {
@@ -95,6 +91,7 @@ function addErrors(dlq: Command): void {
       const { api, output, options } = sessionOf<{ readonly group?: string }>(command)
       const asked = query({ queue, consumerGroup: options.group })
       const { body } = await api.get(`/api/v1/dead-letters/errors${asked}`)
+      if (body.errors.length === 0) await requireQueue(queue, api)
       if (!output.isHuman) return output.json(body)
       const now = wallMs()
       output.table<Json>(
@@ -159,8 +156,7 @@ function printLetter(letter: Json, output: Output): void {
       { title: 'TRY', align: 'right', value: ({ attempt }) => attempt },
       { title: 'ENDED', align: 'right', widthLeast: 6, value: (row) => since(row.endedAt, now) },
       { title: 'BY', value: holderOf, widthMin: 8 },
-      { title: 'CODE', value: ({ errorCode }) => errorCode, widthMin: 8 },
-      { title: 'ERROR', value: ({ errorMessage }) => errorMessage, widthMin: 10 },
+      { title: 'ERROR', value: errorOf, widthMin: 10 },
     ],
     'no attempts were recorded',
   )

@@ -6,6 +6,7 @@ import { wallMs } from '../clock.ts'
 import { type ConfirmOptions, confirm, withConfirmation } from '../confirm.ts'
 import { stringifyExact } from '../exact-json.ts'
 import { brief, count, messageCount, since, time } from '../format.ts'
+import { groupShown } from '../names.ts'
 import type { Output } from '../output.ts'
 import type { TableColumn } from '../screen/table.ts'
 import { defaultVerb, sessionOf, verb } from '../verb.ts'
@@ -48,7 +49,10 @@ function addList(messages: Command): void {
   )
     .argument('<queue>')
     .option('-p, --partition <name>', 'only this partition')
-    .option('-g, --group <group>', 'the state in this consumer group; default: the unnamed one')
+    .option(
+      '-g, --group <group>',
+      'the state in this consumer group; default: the unnamed one, or the only one',
+    )
     .addOption(new Option('-s, --state <state>', 'only this state').choices(states))
     .addOption(new Option('--status <status>', 'the older name of --state').hideHelp())
     .option('--from <time>', 'only those pushed at this time or later', time)
@@ -57,7 +61,8 @@ function addList(messages: Command): void {
     .option('--cursor <cursor>', 'continue after the page that printed this cursor')
     .action(async (queue: string, _options: ListOptions, command: Command) => {
       const { api, output, options } = sessionOf<ListOptions>(command)
-      const { partition, group: consumerGroup, state, status, from, to, cursor, limit } = options
+      const { partition, group, state, status, from, to, cursor, limit } = options
+      const consumerGroup = await groupShown(queue, group, api, output)
       const asked = { queue, partition, consumerGroup, state, status, from, to, cursor, limit }
       const { body } = await api.get(`/api/v1/messages${query(asked)}`)
       if (!output.isHuman) return output.json(body)
@@ -66,7 +71,7 @@ function addList(messages: Command): void {
         body.messages,
         [
           { title: 'ID', value: ({ id }) => id },
-          { title: 'PARTITION', value: (row) => row.partition, widthMin: 9 },
+          ...(body.messages.some(hasValue(partitionOf)) ? [partitionColumn] : []),
           { title: 'STATE', value: (row) => stateOf(row) },
           {
             title: 'AGE',
@@ -81,6 +86,9 @@ function addList(messages: Command): void {
       if (body.cursor) output.hint('more', `--cursor ${body.cursor}`)
     })
 }
+
+const partitionOf = (row: Json): string | null => row.partition
+const partitionColumn: TableColumn<Json> = { title: 'PARTITION', value: partitionOf, widthMin: 9 }
 
 /** Lists have the older word for `ready`. */
 function stateOf({ state, status }: Json): string {
@@ -154,16 +162,22 @@ function printMessage(message: Json, output: Output): void {
       { title: 'ATTEMPT', align: 'right', value: ({ attempt }) => attempt },
       { title: 'GROUP', value: ({ consumerGroup }) => consumerGroup, widthMin: 7 },
       { title: 'ENDED', align: 'right', widthLeast: 6, value: (row) => since(row.endedAt, now) },
-      { title: 'CODE', value: ({ errorCode }) => errorCode, widthMin: 8 },
-      {
-        title: 'ERROR',
-        value: (row) => row.errorMessage,
-        widthMin: 10,
-        paint: () => colors.red,
-      },
+      { title: 'ERROR', value: errorOf, widthMin: 10, paint: () => colors.red },
     ],
     '',
   )
+}
+
+/**
+ * The code alone hides the reason: every error without a code of its own has the name of its class. A code that was
+ * made of the message adds nothing to it.
+ */
+export function errorOf({ errorCode, errorMessage }: Json): string | null {
+  if (errorCode === null || errorMessage === null) return errorCode ?? errorMessage
+  const isMadeOfMessage =
+    errorMessage.startsWith(errorCode.split('*', 1)[0]) && errorCode.includes(' ')
+  if (isMadeOfMessage || errorMessage.startsWith(errorCode)) return errorMessage
+  return `${errorCode}: ${errorMessage}`
 }
 
 /** Who holds or held a message: the name that the consumer gave itself, else the process that delivered it. */

@@ -3,7 +3,7 @@ import { query, segment } from '../api.ts'
 import { CliError } from '../cli-error.ts'
 import { stringifyExact } from '../exact-json.ts'
 import { count, durationMs } from '../format.ts'
-import { noteNewGroup } from '../new-group.ts'
+import { noteMissingQueue, noteNewGroup } from '../names.ts'
 import { shellLine } from '../shell.ts'
 import { sessionOf, verb } from '../verb.ts'
 
@@ -62,6 +62,7 @@ rouse pop orders -n 10 --group billing --json`,
       )
       if (status === 204) {
         if (!output.isHuman) output.json({ messages: [] })
+        await noteMissingQueue(queue, api, output)
         throw new CliError('nothing', output.isHuman ? 'no messages' : '')
       }
       if (!output.isHuman) return output.json(body)

@@ -4,7 +4,6 @@ import colors from 'picocolors'
 import type { Json } from '../api.ts'
 import { ago } from '../format.ts'
 import {
-  cut,
   formatTable,
   naturalWidth,
   type Paint,
@@ -12,6 +11,7 @@ import {
   type TableColumn,
   widthDefault,
 } from './table.ts'
+import { cut, padEnd, widthOf } from './width.ts'
 
 export function formatQueues(
   queues: readonly Json[],
@@ -24,14 +24,27 @@ export function formatQueues(
   if (!isWide) return formatNarrow(sorted, screenWidth)
   const withTrend = trend === undefined ? columns : columns.toSpliced(-1, 0, trend)
   const fits = tableWidth(sorted, withTrend) <= screenWidth
-  return formatTable(sorted, fits ? withTrend : columns, screenWidth)
+  const [titles = '', ...lines] = formatTable(sorted, fits ? withTrend : columns, screenWidth)
+  return [titles, ...lines.flatMap((line, i) => [...longName(sorted[i], screenWidth), line])]
+}
+
+/** One long name must not make the column of all names wide. */
+const nameWidthMax = 48
+
+/** The line with the name above the figures, if the name is too long for its column. */
+function longName({ queue }: Json, screenWidth: number): string[] {
+  const name = showCell(queue)
+  return widthOf(name) > nameWidthMax ? [cut(name, screenWidth)] : []
 }
 
 function tableWidth(rows: readonly Json[], columns: readonly TableColumn<Json>[]): number {
   return columns.reduce((total, column) => total + naturalWidth(rows, column) + 2, -2)
 }
 
-const nameColumn: TableColumn<Json> = { title: 'QUEUE', value: ({ queue }) => queue }
+const nameColumn: TableColumn<Json> = {
+  title: 'QUEUE',
+  value: ({ queue }) => (widthOf(showCell(queue)) > nameWidthMax ? ' ' : queue),
+}
 
 const figureColumns: readonly TableColumn<Json>[] = [
   { title: 'READY', align: 'right', value: ({ ready }) => compact(ready) },
@@ -83,18 +96,18 @@ function formatNarrow(queues: readonly Json[], screenWidth: number): string[] {
   const cells = queues.map((queue) => figureColumns.map(({ value }) => showCell(value(queue))))
   const widths = figureColumns.map((column) => naturalWidth(queues, column))
   const figures = widths.reduce((total, width) => total + width + narrowGap.length, 0)
-  const nameWidth = Math.max(5, screenWidth - figures)
+  const nameWidth = Math.min(nameWidthMax, Math.max(5, screenWidth - figures))
   const titles = figureColumns.map(({ title }, i) => title.padStart(widths[i] ?? 0))
   const lines = [colors.bold(['QUEUE'.padEnd(nameWidth), ...titles].join(narrowGap))]
   for (const [i, queue] of queues.entries()) {
     const name = showCell(queue.queue)
-    const isLong = name.length > nameWidth
+    const isLong = widthOf(name) > nameWidth
     if (isLong) lines.push(cut(name, screenWidth))
     const row = figureColumns.map(({ paint }, column) => {
       const text = (cells[i]?.[column] ?? '').padStart(widths[column] ?? 0)
       return paint?.(queue)?.(text) ?? text
     })
-    lines.push([(isLong ? '' : name).padEnd(nameWidth), ...row].join(narrowGap))
+    lines.push([padEnd(isLong ? '' : name, nameWidth), ...row].join(narrowGap))
     if (queue.state !== 'ok') {
       const state = cut(`  ${showCell(stateOf(queue))}`, screenWidth)
       lines.push(stateColours[queue.state]?.(state) ?? state)

@@ -1,5 +1,6 @@
 // Tables that fit the screen: long texts are shortened first, then columns are left out that matter least.
 import colors from 'picocolors'
+import { cut, padEnd, padStart, widthOf } from './width.ts'
 
 export type Paint = (text: string) => string
 
@@ -75,7 +76,7 @@ export function naturalWidth<Row>(
   { title, value, widthLeast = 0 }: TableColumn<Row>,
 ): number {
   return rows.reduce(
-    (widest, row) => Math.max(widest, showCell(value(row)).length),
+    (widest, row) => Math.max(widest, widthOf(showCell(value(row)))),
     Math.max(title.length, widthLeast),
   )
 }
@@ -99,18 +100,14 @@ export function showCell(value: string | number | null | undefined): string {
   return value.replaceAll(/\p{Cc}/gu, '·')
 }
 
-export function cut(text: string, width: number): string {
-  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`
-}
-
 function pad(
   text: string,
   width: number,
   align: 'left' | 'right' = 'left',
   isLast = false,
 ): string {
-  if (align === 'right') return text.padStart(width)
-  return isLast ? text : text.padEnd(width)
+  if (align === 'right') return padStart(text, width)
+  return isLast ? text : padEnd(text, width)
 }
 
 function sum(numbers: readonly number[]): number {

@@ -20,7 +20,7 @@ export function masked(text: string, { url }: TestNode): string {
     .replaceAll(queueRates, (_, before: string, pushed: string, completed: string, age: string) => {
       return before + sameLength('R')(pushed) + sameLength('R')(completed) + age
     })
-    .replaceAll(/ *(?<![\d.:])\b\d+\.\d\b(?!\.\d|\d)/g, sameLength('R'))
+    .replaceAll(/ *(?<![\d.:,])\b\d[\d,]*\.\d\b(?!\.\d|\d)/g, sameLength('R'))
     .replaceAll(
       /"(\w*(AgeMs|PerSecond|seq|Seq|letterId|queueId|rttMs|version))":("?)[\d.]+\3/g,
       '"$1":0',

@@ -27,3 +27,19 @@ export async function readLogin(pool: Pool): Promise<Login> {
   ]
   return { name, ownsSchema, isEncrypted, serverAddress }
 }
+
+/** Roles of SQL producers and nodes that were created after the schema, and so have no privileges yet. */
+export async function rolesWithoutPrivileges(pool: Pool): Promise<string[]> {
+  const rows = await callStatement(
+    pool,
+    `select r.rolname::text from pg_catalog.pg_roles r, pg_catalog.pg_namespace n
+     where n.nspname = 'rouse' and r.rolname in ('rouse_producer', 'rouse_node')
+       and not has_schema_privilege(r.oid, n.oid, 'usage') order by 1`,
+  )
+  return rows.map(([name]) => name as string)
+}
+
+/** Only the owner of the schema may do it. */
+export async function grantRoles(pool: Pool): Promise<void> {
+  await callStatement(pool, 'select rouse.grant_roles()')
+}

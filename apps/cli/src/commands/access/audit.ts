@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { type Json, query } from '../../api.ts'
 import { count } from '../../format.ts'
+import type { TableColumn } from '../../screen/table.ts'
 import { sessionOf, verb } from '../../verb.ts'
 
 interface Options {
@@ -29,16 +30,22 @@ export function auditVerb(program: Command): void {
       output.table(
         body.entries as readonly Json[],
         [
-          { title: 'AT', value: ({ at }) => at },
+          { title: 'AT (UTC)', value: ({ at }) => at.slice(0, 19).replace('T', ' ') },
           { title: 'PRINCIPAL', value: (row) => row.principal, widthMin: 9 },
-          { title: 'KEY', value: ({ keyId }) => keyId, optional: true },
+          ...(body.entries.some(({ keyId }: Json) => keyId !== null) ? [keyColumn] : []),
           { title: 'ADDRESS', value: ({ address }) => address, optional: true },
           { title: 'OUTCOME', value: (row) => row.outcome },
           { title: 'VERB', value: (row) => row.verb, optional: true },
           { title: 'TARGET', value: (row) => row.target, widthMin: 10 },
-          { title: 'WHAT', value: ({ detail }) => detail.event ?? detail.route, widthMin: 20 },
+          { title: 'WHAT', value: whatOf, widthMin: 26 },
         ],
         'no entries',
       )
     })
+}
+
+const keyColumn: TableColumn<Json> = { title: 'KEY', value: ({ keyId }) => keyId, optional: true }
+
+function whatOf({ detail: { event, route } }: Json): string | undefined {
+  return event ?? route?.replace(' /api/v1/', ' ')
 }

@@ -2,6 +2,8 @@ import type { Command } from 'commander'
 import colors from 'picocolors'
 import { CliError } from '../../cli-error.ts'
 import { databaseUrl, listenUrl } from '../../config.ts'
+import { widthDefault } from '../../screen/table.ts'
+import { wrap } from '../../screen/wrap.ts'
 import { sessionOf, verb } from '../../verb.ts'
 import type { Finding } from './doctor-checks/finding.ts'
 import { checkMachine } from './doctor-checks/machine-checks.ts'
@@ -47,14 +49,20 @@ ROUSE_DATABASE_URL=postgres://… rouse doctor`,
       if (!output.isHuman) output.json(findings)
       else {
         for (const { state, what, fix } of findings) {
-          output.line(`${marks[state]} ${what}`)
-          if (fix !== undefined) output.line(`     ${fix}`)
+          output.line(`${marks[state]} ${indented(what, output.width)}`)
+          if (fix !== undefined) output.line(`     ${indented(fix, output.width)}`)
         }
       }
       const problems = findings.filter(({ state }) => state === 'problem').length
       if (problems > 0)
         throw new CliError('failed', `${problems} problem${problems === 1 ? '' : 's'} found`)
     })
+}
+
+const indent = 5
+
+function indented(text: string, screenWidth = widthDefault): string {
+  return wrap(text, screenWidth - indent).join(`\n${' '.repeat(indent)}`)
 }
 
 /** Nodes and the database report some problems in the same words. */

@@ -1,3 +1,5 @@
+import type { MigrationWait } from '@rouse/database'
+import type { Pool } from '@rouse/storage'
 import type { Command } from 'commander'
 import { CliError } from '../../cli-error.ts'
 import { migrateUrl } from '../../config.ts'
@@ -25,22 +27,36 @@ ROUSE_DATABASE_URL=postgres://… rouse migrate`,
       if (url === undefined) {
         throw new CliError('usage', 'no database given: set ROUSE_DATABASE_URL or --database-url')
       }
-      const { describeMigrationWait, migrate } = await import('@rouse/database')
+      const { createPool, describeMigrationWait, migrate } = await import('@rouse/database')
       const dryRun = options.dryRun === true
       let waited = ''
-      const { applied, functions } = await migrate({
-        url,
-        dryRun,
-        onWait: (wait) => {
-          waited = `; ${describeMigrationWait(wait)}`
-        },
-      }).catch((error: Error) => {
-        throw new CliError('server', `${error.message}${waited}`)
-      })
-      if (!output.isHuman) return output.json({ dryRun, applied, functions })
-      for (const name of [...applied, ...functions])
-        output.line(`${dryRun ? 'would apply' : 'applied'}  ${name}`)
-      if (applied.length + functions.length === 0)
-        output.line('nothing to do: the schema is up to date')
+      const pool = createPool({ url, max: 2, applicationName: 'rouse migrate' })
+      const onWait = (wait: MigrationWait) => {
+        waited = `; ${describeMigrationWait(wait)}`
+      }
+      try {
+        const { applied, functions } = await migrate({ pool, dryRun, onWait })
+        const granted = await grantNewRoles(pool, dryRun)
+        if (!output.isHuman) return output.json({ dryRun, applied, functions, granted })
+        for (const name of applied) output.line(`${dryRun ? 'would apply' : 'applied'}  ${name}`)
+        if (functions.length > 0)
+          output.line(`${dryRun ? 'would apply' : 'applied'}  ${functions.length} function files`)
+        for (const role of granted)
+          output.line(`${dryRun ? 'would give' : 'gave'} the role ${role} its privileges`)
+        if (applied.length + functions.length + granted.length === 0)
+          output.line('nothing to do: the schema is up to date')
+      } catch (error) {
+        throw new CliError('server', `${(error as Error).message}${waited}`)
+      } finally {
+        await pool.end()
+      }
     })
+}
+
+/** An administrator may have created the roles after the first migration, because its login may not create roles. */
+async function grantNewRoles(pool: Pool, dryRun: boolean): Promise<string[]> {
+  const { grantRoles, rolesWithoutPrivileges } = await import('@rouse/storage')
+  const roles = await rolesWithoutPrivileges(pool)
+  if (roles.length > 0 && !dryRun) await grantRoles(pool)
+  return roles
 }

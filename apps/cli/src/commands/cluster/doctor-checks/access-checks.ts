@@ -1,6 +1,6 @@
 // Names a setup that lets others in, and how to close it.
 import { BlockList, isIP } from 'node:net'
-import { type Pool, readLogin } from '@rouse/storage'
+import { type Pool, readLogin, rolesWithoutPrivileges } from '@rouse/storage'
 import type { Json } from '../../../api.ts'
 import { type Finding, fine, problem, warning } from './finding.ts'
 
@@ -47,6 +47,10 @@ export async function checkLogin(pool: Pool): Promise<Finding[]> {
         )
       : fine('login', `the login ${name} does not own the schema`),
   ]
+  for (const role of await rolesWithoutPrivileges(pool)) {
+    const what = `the role ${role} has no privileges: it was created after the schema`
+    findings.push(warning('roles', what, 'run rouse migrate with the login that owns the schema'))
+  }
   if (isEncrypted || serverAddress === null || isOnMachine(serverAddress)) return findings
   const what = `the connection to PostgreSQL at ${serverAddress} is not encrypted`
   return [...findings, warning('database-tls', what, 'add ?sslmode=verify-full to the URL')]

@@ -110,7 +110,7 @@ async function checkConnections(pool: Pool, nodes: readonly ConfiguredNode[]): P
     Number(await readSettingIfAny(pool, 'reserved_connections'))
   const wanted = wants.reduce((sum, connections) => sum + connections, 0)
   const room = max - reserved
-  const sums = `${wants.join(' + ')} = ${wanted}`
+  const sums = wants.length === 1 ? `${wanted}` : `${wants.join(' + ')} = ${wanted}`
   if (wanted <= room) {
     return [fine('connections', `the nodes use up to ${sums} of ${room} connections`)]
   }

@@ -44,13 +44,23 @@ async function checkReady(api: Api): Promise<Finding> {
 }
 
 async function checkCluster(api: Api): Promise<Finding[]> {
-  const { body } = await api.get('/stats?scope=cluster')
+  let body: Json
+  try {
+    body = (await api.get('/stats?scope=cluster')).body
+  } catch (error) {
+    const what = `the state of the cluster cannot be read: ${(error as Error).message}`
+    return [
+      problem(
+        'access',
+        what,
+        'use an API key with the grant observe, such as one of preset operator',
+      ),
+    ]
+  }
   return [
     ...body.nodes.map(checkMode),
     ...body.nodes.flatMap(checkAccess),
-    ...body.nodes.flatMap((node: Json) =>
-      node.peers.flatMap((peer: Json) => checkPeer(node, peer)),
-    ),
+    ...checkGossip(body.nodes),
     ...body.unreachable.map(checkAbsent),
     ...versionsOf(body.nodes),
     ...checkDefaults(body.nodes),
@@ -69,25 +79,40 @@ function checkMode({ node, mode }: Json): Finding {
   )
 }
 
-function checkPeer({ node }: Json, { id, state, hearsUs, rttMs }: Json): Finding[] {
-  if (state === 'left' || state === 'dead') return []
-  if (state === 'alive' && hearsUs === true) {
-    return [
-      fine(
-        'gossip',
-        `${node} and ${id} reach each other by gossip (${Number(rttMs ?? 0).toFixed(1)} ms)`,
-      ),
-    ]
-  }
-  const what =
-    state === 'alive' ? `${id} gets no gossip from ${node}` : `${node} gets no gossip from ${id}`
+/** A line for each fault, and one for all pairs of nodes that reach each other: there are many. */
+function checkGossip(nodes: readonly Json[]): Finding[] {
+  const links = nodes.flatMap(({ node, peers }) =>
+    peers
+      .filter(({ state }: Json) => state !== 'left' && state !== 'dead')
+      .map((peer: Json) => ({ node, ...peer })),
+  )
+  const [good, bad] = [links.filter(isMutual), links.filter((link) => !isMutual(link))]
+  const slowestMs = Math.max(...good.map(({ rttMs }) => Number(rttMs ?? 0)))
+  const pairs = new Set(
+    good.map(({ node, id }) => JSON.stringify(node < id ? [node, id] : [id, node])),
+  ).size
+  const names = [...new Set(good.flatMap(({ node, id }) => [node, id]))].sort((a, b) =>
+    a < b ? -1 : 1,
+  )
+  const who = pairs === 1 ? names.join(' and ') : `${pairs} pairs of nodes`
   return [
-    problem(
-      'gossip',
-      what,
-      'allow UDP between the nodes, and check that each has the same ROUSE_GOSSIP_SECRET',
+    ...(good.length === 0
+      ? []
+      : [fine('gossip', `${who} reach each other by gossip (at most ${slowestMs.toFixed(1)} ms)`)]),
+    ...bad.map(({ node, id, state }) =>
+      problem(
+        'gossip',
+        state === 'alive'
+          ? `${id} gets no gossip from ${node}`
+          : `${node} gets no gossip from ${id}`,
+        'allow UDP between the nodes, and check that each has the same ROUSE_GOSSIP_SECRET',
+      ),
     ),
   ]
+}
+
+function isMutual({ state, hearsUs }: Json): boolean {
+  return state === 'alive' && hearsUs === true
 }
 
 /** Only a warning: a dead node may have been removed on purpose, which looks the same as a crash. */

@@ -1,0 +1,85 @@
+// Notes about names. A pop with the name of a consumer group that does not exist creates it, and waits for a queue that
+// does not exist: a misspelt name would do so unnoticed.
+import { type Api, type Json, segment } from './api.ts'
+import { CliError } from './cli-error.ts'
+import { nearest } from './nearest.ts'
+import type { Output } from './output.ts'
+
+const unnamed = ['default', '__QUEUE_MODE__']
+
+export async function noteNewGroup(
+  queue: string,
+  group: string,
+  from: string,
+  api: Api,
+  output: Output,
+): Promise<void> {
+  const names = await groupsOf(queue, api)
+  if (names === undefined || names.includes(group) || unnamed.includes(group)) return
+  const meant = await nearest(
+    group,
+    names.filter((name) => !unnamed.includes(name)),
+  )
+  const begin =
+    from === 'new'
+      ? 'it begins with messages that are pushed from now on; --from all: with all that are kept'
+      : `it begins with ${from === 'all' ? 'all messages that are kept' : `the messages since ${from}`}`
+  const suggestion = meant === undefined ? '' : `; did you mean "${meant}"?`
+  output.note(`queue "${queue}" has no consumer group "${group}" yet: ${begin}${suggestion}`)
+}
+
+/**
+ * The consumer group whose states a list shows: the given one, else the unnamed one. If only one other group has
+ * asked for messages, its states are the ones that matter.
+ */
+export async function groupShown(
+  queue: string,
+  given: string | undefined,
+  api: Api,
+  output: Output,
+): Promise<string | undefined> {
+  if (given !== undefined) return given
+  const names = (await groupsOf(queue, api)) ?? []
+  const [only] = names
+  if (only === undefined || names.some((name) => unnamed.includes(name))) return undefined
+  if (names.length === 1) {
+    output.note(`the states are those in consumer group "${only}"`)
+    return only
+  }
+  output.note(`the unnamed consumer group has asked for nothing; --group: ${names.join(', ')}`)
+  return undefined
+}
+
+/** A queue that does not exist is probably misspelt. A pop of it is no error: the queue may come. */
+export async function noteMissingQueue(queue: string, api: Api, output: Output): Promise<void> {
+  const names = await ifAllowed(async () => {
+    const found = await api.find(`/api/v1/queues/${segment(queue)}`)
+    return found === undefined ? await queueNames(api) : undefined
+  })
+  if (names === undefined) return
+  const meant = await nearest(queue, names)
+  const suggestion = meant === undefined ? '' : `; did you mean "${meant}"?`
+  output.note(`there is no queue "${queue}" yet${suggestion}`)
+}
+
+/** Undefined if the queue does not exist, or the API key must not look. */
+async function groupsOf(queue: string, api: Api): Promise<string[] | undefined> {
+  const found = await ifAllowed(() => api.find(`/api/v1/resources/queues/${segment(queue)}`))
+  return found?.groups.map(({ consumerGroup }: Json) => consumerGroup as string)
+}
+
+const queuesCompared = 1_000
+
+async function queueNames(api: Api): Promise<string[]> {
+  const { body } = await api.get(`/api/v1/queues?limit=${queuesCompared}`)
+  return body.queues.map(({ queue }: Json) => queue as string)
+}
+
+async function ifAllowed<Result>(read: () => Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await read()
+  } catch (error) {
+    if (error instanceof CliError && error.status === 403) return undefined
+    throw error
+  }
+}

@@ -295,7 +295,7 @@ export const sqlBugs: readonly Bug[] = [
     replaces: [
       {
         file: `${functions}/time/reap_step.sql`,
-        find: "perform rouse.end_attempts(v, rouse.held_seqs(v.from_seq, v.unacked), 'expired', 'lease_expired',\n      'the lease expired before the message was acknowledged', null, v_now);",
+        find: "v_given_up := rouse.end_attempts(v, rouse.held_seqs(v.from_seq, v.unacked), 'expired', 'lease_expired',\n      'the lease expired before the message was acknowledged', null, v_now);",
         put: '',
       },
     ],

@@ -12,6 +12,7 @@ import { httpTransport } from './http-transport.ts'
 import { RawClient } from './raw-client.ts'
 import { Recorder } from './recorder.ts'
 import { RecordingTransport } from './recording-transport.ts'
+import type { Payload } from './wire-call.ts'
 
 export interface ClientUrls {
   readonly balancer: string
@@ -42,7 +43,7 @@ export class ChaosClient {
   readonly recorder: Recorder
   readonly #urls: ClientUrls
   readonly #transport: RecordingTransport
-  #sdk: Rouse | undefined
+  #sdk: Rouse<Record<string, Payload>> | undefined
   #pool: pg.Pool | undefined
   #values = 0
 
@@ -82,7 +83,7 @@ export class ChaosClient {
   }
 
   /** The SDK, configured with all nodes. */
-  sdk(): Rouse {
+  sdk(): Rouse<Record<string, Payload>> {
     this.#sdk ??= new Rouse({
       urls: this.#urls.nodes,
       transport: this.#transport,

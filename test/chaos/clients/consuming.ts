@@ -1,8 +1,9 @@
-import type { WorkOptions } from '@rouse/client'
+import type { Context, Message, WorkOptions } from '@rouse/client'
 import type { AckedItem } from '../history/records.ts'
 import { leaseSeconds } from '../workloads/workload.ts'
 import type { ChaosClient } from './chaos-client.ts'
 import { ackOf, type RawClient, type RawMessage, type RawPop } from './raw-client.ts'
+import type { Payload } from './wire-call.ts'
 
 const waitMs = 2_000
 const retryMs = 100
@@ -59,15 +60,21 @@ export async function ackAndFetch(client: ChaosClient, raw: RawClient, pop: PopO
   if (held.length > 0) await raw.ack(held)
 }
 
-/** Consumes with a worker of the SDK instead of a pop loop. */
+export type SdkHandler = (
+  message: Message<Payload>,
+  context: Context<Record<string, Payload>>,
+) => unknown
+
+/** Consumes with a worker of the SDK instead of a pop loop. By default every message is completed. */
 export async function workBySdk(
   client: ChaosClient,
   { queue, group }: { readonly queue: string; readonly group?: string },
   options: WorkOptions = {},
+  handle: SdkHandler = () => {},
 ): Promise<void> {
   const named = client.sdk().queue(queue)
   const consumer = group === undefined ? named : named.group(group)
-  const worker = consumer.work({ lease: `${leaseSeconds}s`, from: 'all', ...options }, () => {})
+  const worker = consumer.work({ lease: `${leaseSeconds}s`, from: 'all', ...options }, handle)
   await untilAborted(client.consuming)
   await worker.stop()
 }

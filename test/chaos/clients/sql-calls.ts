@@ -1,10 +1,12 @@
 // Pushes and acks in the client's own transactions, recorded like requests.
+import type { Message } from '@rouse/client'
+import { fromPg, type SqlExecutor } from '@rouse/client/sql'
 import { OutcomeUnknownError, withTransaction } from '@rouse/database'
 import type pg from 'pg'
 import type { Outcome, PushedItem } from '../history/records.ts'
 import type { ChaosClient } from './chaos-client.ts'
 import type { CallResult } from './outcomes.ts'
-import type { RawMessage } from './raw-client.ts'
+import type { Payload } from './wire-call.ts'
 
 /**
  * The time limit of a transaction. A frozen or unreachable server may never respond, so the connection is
@@ -36,17 +38,29 @@ export async function enqueue(
   return commits ? result.outcome : 'ok'
 }
 
-/** Completes the message in the consumer's own transaction. */
-export async function ackInTransaction(client: ChaosClient, message: RawMessage): Promise<void> {
-  const { receipt, transactionId, partitionId, consumerGroup: group, data } = message
+type Delivered = Pick<
+  Message<Payload>,
+  'receipt' | 'transactionId' | 'partitionId' | 'consumerGroup' | 'data'
+>
+
+/** Completes the message in the consumer's own transaction. `ackIn`: by this call of the SDK. */
+export async function ackInTransaction(
+  client: ChaosClient,
+  message: Delivered,
+  ackIn?: (executor: SqlExecutor) => Promise<void>,
+): Promise<Outcome> {
+  const { transactionId, partitionId, consumerGroup: group, data } = message
+  const receipt = message.receipt ?? ''
   const ack = { receipt, transactionId, partitionId, value: data.v, status: 'completed' } as const
   const end = client.recorder.begin({ kind: 'ack', group, acks: [ack] })
   const result = await transact(client.sql(), async (connection) => {
-    await connection.query('select rouse.ack_in($1)', [receipt])
+    if (ackIn === undefined) await connection.query('select rouse.ack_in($1)', [receipt])
+    else await ackIn(fromPg(connection))
   })
-  const isStale = result.code === 'RS409'
+  const isStale = result.code === 'RS409' || result.code === 'lease_lost'
   const success = result.outcome === 'ok' ? { success: true } : isStale ? { success: false } : {}
   end({ kind: 'ack', group, acks: [{ ...ack, ...success }] }, result)
+  return result.outcome
 }
 
 async function transact(

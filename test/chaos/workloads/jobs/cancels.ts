@@ -14,7 +14,7 @@ const retryMs = 100
 
 /**
  * Half of the messages are cancelled at about the time when they are delivered or become due. None is both
- * cancelled and delivered, and all others are delivered.
+ * cancelled and delivered, and all others are delivered. The SDK pushes and cancels a part of them.
  */
 export const cancels: Workload = {
   name: 'cancels',
@@ -22,6 +22,7 @@ export const cancels: Workload = {
   clients: [
     producerOf(inLog, () => ({})),
     producerOf(scheduled, (client) => ({ delayMs: 100 + client.random.below(delayMsMax) })),
+    sdkProducer(),
     ...consumersOf(inLog),
     ...consumersOf(scheduled),
   ],
@@ -48,6 +49,24 @@ function producerOf(
       })
     },
   }
+}
+
+function sdkProducer(): ClientSpec {
+  const run = (client: ChaosClient): Promise<void> => {
+    const rouse = client.sdk()
+    return paced(client, messagesPerSecond * client.rate, async () => {
+      const partition = `x${client.random.below(partitionCount)}`
+      const pushed = rouse.queue(inLog).push({ v: client.newValue() }, { partition })
+      const stored = await pushed.catch(() => undefined)
+      if (stored === undefined) return 'unknown'
+      if (client.random.next() < 0.5) return 'ok'
+      await client.pause(client.random.below(30), client.producing)
+      // A refusal is an answer, too: the message was delivered.
+      await rouse.messages.cancel(stored.id).catch(() => {})
+      return 'ok'
+    })
+  }
+  return { name: 'sdk-p', role: 'producer', run }
 }
 
 async function pushedId(

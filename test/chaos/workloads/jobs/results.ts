@@ -1,5 +1,5 @@
 import type { ChaosClient } from '../../clients/chaos-client.ts'
-import { ackUntilAnswered, consume } from '../../clients/consuming.ts'
+import { ackUntilAnswered, consume, workBySdk } from '../../clients/consuming.ts'
 import { paced, pushUntilStored } from '../../clients/producing.ts'
 import type { RawClient, RawMessage } from '../../clients/raw-client.ts'
 import { clients, type Workload } from '../workload.ts'
@@ -14,7 +14,8 @@ const keptSeconds = 86_400
 
 /**
  * Every ack returns the value of its message, some after a report of progress. Some messages are pushed by clients
- * that wait for their end. After the drain every message has its own result.
+ * that wait for their end. After the drain every message has its own result. One consumer is a worker of the SDK,
+ * whose results are what its handler returns.
  */
 export const results: Workload = {
   name: 'results',
@@ -34,12 +35,20 @@ export const results: Workload = {
       })
     }),
     ...clients(2, 'consumer', (client, number) => {
+      if (number === 2) return returnResults(client)
       const raw = client.raw(number)
       return consume(client, raw, { queue, batch: 8, partitions: 4 }, (messages) =>
         handle(client, raw, messages),
       )
     }),
   ],
+}
+
+function returnResults(client: ChaosClient): Promise<void> {
+  return workBySdk(client, { queue }, { concurrency: 8 }, async ({ data }, context) => {
+    if (client.random.next() < 0.2) await context.progress(50)
+    return { v: data.v }
+  })
 }
 
 async function handle(

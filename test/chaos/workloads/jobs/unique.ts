@@ -1,7 +1,7 @@
 import { withKey } from '../../checkers/delivery/unique.ts'
 import type { ChaosClient } from '../../clients/chaos-client.ts'
-import { ackUntilAnswered, consume } from '../../clients/consuming.ts'
-import { paced } from '../../clients/producing.ts'
+import { ackUntilAnswered, consume, workBySdk } from '../../clients/consuming.ts'
+import { bySdk, paced } from '../../clients/producing.ts'
 import type { RawClient, RawMessage } from '../../clients/raw-client.ts'
 import type { Outcome } from '../../history/records.ts'
 import { clients, type Workload } from '../workload.ts'
@@ -15,16 +15,19 @@ const sendsMax = 3
 
 /**
  * Different messages with one unique key are pushed through different nodes at once, into several partitions.
- * Consumers complete them, or fail, release or abandon them first.
+ * Consumers complete them, or fail, release or abandon them first. One producer and one consumer are the SDK.
  */
 export const unique: Workload = {
   name: 'unique',
   queues: [{ queue, ordering: 'none', hasUniqueKeys: true }],
   clients: [
-    ...clients(producerCount, 'producer', (client) =>
-      paced(client, (messagesPerSecond * client.rate) / producerCount, () => pushRivals(client)),
+    ...clients(producerCount, 'producer', (client, number) =>
+      paced(client, (messagesPerSecond * client.rate) / producerCount, () =>
+        number === 1 ? pushBySdk(client) : pushRivals(client),
+      ),
     ),
     ...clients(2, 'consumer', (client, number) => {
+      if (number === 2) return completeBySdk(client)
       const raw = client.raw(number)
       const pop = { queue, batch: 4, partitions: 3 }
       return consume(client, raw, pop, (messages) => handle(client, raw, messages))
@@ -43,6 +46,22 @@ async function pushRivals(client: ChaosClient): Promise<Outcome> {
   })
   const outcomes = (await Promise.all(pushes)).map(({ outcome }) => outcome)
   return outcomes.includes('ok') ? 'ok' : 'unknown'
+}
+
+function pushBySdk(client: ChaosClient): Promise<Outcome> {
+  const { random } = client
+  const key = `k${random.below(keyCount)}`
+  const v = withKey(client.newValue(), key)
+  const partition = `u${random.below(partitionCount)}`
+  return bySdk(client.sdk().queue(queue).push({ v }, { partition, unique: { key } }))
+}
+
+function completeBySdk(client: ChaosClient): Promise<void> {
+  return workBySdk(client, { queue }, { concurrency: 4 }, async (_, context) => {
+    const chance = client.random.next()
+    if (chance < 0.1) await context.retry()
+    else if (chance < 0.3) throw new Error('an attempt that fails')
+  })
 }
 
 async function handle(

@@ -34,12 +34,12 @@ function hooksOf({ preValidation }: RouteOptions) {
 }
 
 /** Only the names: in a query string all values are text. */
-function querySchema({ query }: Endpoint): object {
+function querySchema({ query, ignoresQuery }: Endpoint): object {
   const names = Object.keys(query?.properties ?? {})
   return {
     type: 'object',
     properties: Object.fromEntries(names.map((name) => [name, {}])),
-    additionalProperties: false,
+    additionalProperties: ignoresQuery === true,
   }
 }
 

@@ -61,7 +61,7 @@ const table: Readonly<
   'GET /api/v1/messages/:id': ['VO', 'found'],
   'DELETE /api/v1/messages/:id': ['O', 'found'],
   'POST /api/v1/messages/:id/run-now': ['O', 'found'],
-  'POST /api/v1/messages/:id/progress': ['W', 'any'],
+  'POST /api/v1/messages/:id/progress': ['W', 'receipt'],
   'GET /api/v1/messages/:id/why': ['VO', 'found'],
   'GET /api/v1/messages/:partitionId/:transactionId': ['VO', 'found'],
   'DELETE /api/v1/messages/:partitionId/:transactionId': ['O', 'found'],

@@ -47,6 +47,8 @@ export interface Endpoint {
   readonly needs: Needs
   /** Only the names are checked by schema: in a query string all values are text, and parsers read them. */
   readonly query?: { readonly properties: object }
+  /** A page for people: others may have added anything to its address, and it is not for the node. */
+  readonly ignoresQuery?: true
   /** Absent: the request has no body, or an empty object. */
   readonly body?: RequestSchema
   /** The body in the documentation, if `body` has only the names, because parsers check the values. */

@@ -35,7 +35,14 @@ export const nodeEndpoints: readonly Endpoint[] = [
     summary: 'The dashboard: redirects to its page',
     needs: 'nothing',
   },
-  { method: 'GET', path: '/dashboard/', summary: 'The dashboard', needs: 'nothing' },
+  {
+    method: 'GET',
+    path: '/dashboard/',
+    summary: 'The dashboard',
+    needs: 'nothing',
+    // An OIDC issuer sends users back here with a code.
+    ignoresQuery: true,
+  },
   { method: 'GET', path: '/dashboard/:file', summary: 'A file of the dashboard', needs: 'nothing' },
   {
     method: 'GET',

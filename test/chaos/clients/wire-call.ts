@@ -45,6 +45,7 @@ interface PushText {
   readonly payload: Payload
   readonly transactionId?: string
   readonly delayMs?: number
+  readonly unique?: unknown
 }
 
 interface Operation extends AckText {
@@ -202,11 +203,12 @@ function toAcked(ack: AckText, held: HeldMessages): AckedItem {
 }
 
 function toItems(items: readonly PushText[]): PushedItem[] {
-  return items.map(({ queue, partition = 'Default', payload, transactionId, delayMs }) => ({
+  return items.map(({ queue, partition = 'Default', payload, transactionId, delayMs, unique }) => ({
     queue,
     partition,
     value: payload.v,
-    ...(transactionId === undefined ? {} : { key: transactionId }),
+    // Beside a unique key, a duplicate may be one of another message: it does not prove that this one is stored.
+    ...(transactionId === undefined || unique !== undefined ? {} : { key: transactionId }),
     ...(delayMs === undefined ? {} : { delayMs }),
     ...(payload.amount === undefined ? {} : { amount: payload.amount }),
   }))

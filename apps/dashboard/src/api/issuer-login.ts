@@ -38,7 +38,9 @@ export async function returnFromIssuer(): Promise<void> {
   if (text === null || !query.has('state')) return
   sessionStorage.removeItem(storageKey)
   const { state, codeVerifier, hash } = JSON.parse(text) as Begun
-  history.replaceState(null, '', `${location.pathname}${hash}`)
+  history.replaceState(null, '', location.pathname)
+  // Unlike replaceState, this also fires hashchange, so that the page that was open is shown.
+  if (hash !== '') location.replace(hash)
   if (query.get('state') !== state) throw new Error('The issuer answered another request.')
   const code = query.get('code')
   if (code === null) {

@@ -53,6 +53,7 @@ export async function startIssuer(t: Test, redirectUri: string): Promise<string>
   })
   const callback = provider.callback()
   server.on('request', (request, response) => {
+    if (request.url === '/favicon.ico') return void response.writeHead(204).end()
     if (request.url?.startsWith('/interaction/') !== true) return void callback(request, response)
     if (request.method === 'POST') {
       return void provider.interactionFinished(request, response, { login: { accountId: 'alice' } })

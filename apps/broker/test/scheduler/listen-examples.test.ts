@@ -10,8 +10,10 @@ const text = readFileSync(new URL('../../../../docs/sql.md', import.meta.url), '
 const node = await sharedBroker()
 const api = apiOf(node.url)
 
+/** The first block that is run, by the tests of the documents or by this file. */
 function example(language: string): string {
-  const found = new RegExp(`\`\`\`${language}\\b[^\\n]*\\n(.*?)\`\`\``, 's').exec(text)
+  const mark = '(?:test|not run: .*listen-examples\\.test\\.ts.*)'
+  const found = new RegExp(`\`\`\`${language} ${mark}\\n((?:.|\\n)*?)\`\`\``).exec(text)
   return found?.[1] ?? ''
 }
 

@@ -10,7 +10,7 @@ export function masked(text: string, { url }: TestNode): string {
       /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g,
       '00000000-0000-7000-8000-000000000000',
     )
-    .replaceAll(/(?<=rouse ack |"receipt":")[\w-]{48}/g, 'RECEIPT_'.repeat(6))
+    .replaceAll(/(?<=rouse ack |"receipt":"|"leaseId":")[\w-]{48}/g, 'RECEIPT_'.repeat(6))
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:]+\.\d{3}Z/g, '2026-01-01T00:00:00.000Z')
     .replaceAll(/\b\d\d:\d\d:\d\d\b(?!\.\d)/g, '00:00:00')
     .replaceAll(

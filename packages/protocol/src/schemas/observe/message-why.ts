@@ -62,7 +62,9 @@ export const MessageWhyAnswerSchema = Type.Object({
   state: Type.String(),
   totalMs: Type.Number(),
   summary: Type.String(),
-  culprit: Nullable(Type.Object({ ...spanFields, action: Nullable(Type.String()) })),
+  culprit: Nullable(
+    Type.Object({ ...spanFields, action: Nullable(Type.String()) }, { additionalProperties: true }),
+  ),
   spans: Type.Array(
     Type.Object({ ...spanFields, from: Time, to: Time }, { additionalProperties: true }),
   ),

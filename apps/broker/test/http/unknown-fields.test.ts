@@ -130,7 +130,8 @@ test('the documented options are those that the database knows', async (t) => {
 })
 
 test('every route refuses an unknown parameter and an unknown field of its body', async (t) => {
-  for (const { method, path } of endpoints) {
+  for (const { method, path, ignoresQuery } of endpoints) {
+    if (ignoresQuery === true) continue
     const at = `${url}${path.replaceAll(/:\w+/g, 'x')}`
     const inQuery = await send(method, `${at}?noSuchField=1`, method === 'GET' ? undefined : {})
     if (inQuery.body.code !== 'unknown_field') {

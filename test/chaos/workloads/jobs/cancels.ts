@@ -1,3 +1,4 @@
+import { RouseError } from '@rouse/client'
 import type { ChaosClient } from '../../clients/chaos-client.ts'
 import { ackUntilAnswered, consume } from '../../clients/consuming.ts'
 import { paced } from '../../clients/producing.ts'
@@ -14,7 +15,7 @@ const retryMs = 100
 
 /**
  * Half of the messages are cancelled at about the time when they are delivered or become due. None is both
- * cancelled and delivered, and all others are delivered. The SDK pushes and cancels a part of them.
+ * cancelled and delivered, and all others are delivered. The SDK cancels half of them.
  */
 export const cancels: Workload = {
   name: 'cancels',
@@ -22,7 +23,6 @@ export const cancels: Workload = {
   clients: [
     producerOf(inLog, () => ({})),
     producerOf(scheduled, (client) => ({ delayMs: 100 + client.random.below(delayMsMax) })),
-    sdkProducer(),
     ...consumersOf(inLog),
     ...consumersOf(scheduled),
   ],
@@ -51,24 +51,6 @@ function producerOf(
   }
 }
 
-function sdkProducer(): ClientSpec {
-  const run = (client: ChaosClient): Promise<void> => {
-    const rouse = client.sdk()
-    return paced(client, messagesPerSecond * client.rate, async () => {
-      const partition = `x${client.random.below(partitionCount)}`
-      const pushed = rouse.queue(inLog).push({ v: client.newValue() }, { partition })
-      const stored = await pushed.catch(() => undefined)
-      if (stored === undefined) return 'unknown'
-      if (client.random.next() < 0.5) return 'ok'
-      await client.pause(client.random.below(30), client.producing)
-      // A refusal is an answer, too: the message was delivered.
-      await rouse.messages.cancel(stored.id).catch(() => {})
-      return 'ok'
-    })
-  }
-  return { name: 'sdk-p', role: 'producer', run }
-}
-
 async function pushedId(
   client: ChaosClient,
   raw: RawClient,
@@ -89,10 +71,19 @@ async function cancelUntilAnswered(
   id: string,
 ): Promise<Outcome> {
   for (;;) {
-    const { outcome } = await raw.cancel(id)
+    const { outcome } = client.random.next() < 0.5 ? await raw.cancel(id) : await bySdk(client, id)
     if (outcome !== 'unknown') return 'ok'
     if (client.producing.aborted) return outcome
     await client.pause(retryMs, client.producing)
+  }
+}
+
+async function bySdk(client: ChaosClient, id: string): Promise<{ readonly outcome: Outcome }> {
+  try {
+    await client.sdk().messages.cancel(id)
+    return { outcome: 'ok' }
+  } catch (error) {
+    return { outcome: error instanceof RouseError && error.status === 409 ? 'fail' : 'unknown' }
   }
 }
 

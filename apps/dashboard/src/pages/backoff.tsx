@@ -58,7 +58,7 @@ export function BackoffPanel() {
 function BackoffRow({ group, longestMs }: { group: WaitGroup; longestMs: number }) {
   const { node, key, intervalMs, consecutiveEmpty, inFlight, waiting, nextCheckInMs } = group
   const left = Math.max(0, Math.min(1, nextCheckInMs / Math.max(intervalMs, 1)))
-  // Without a waiter nobody polls: the group is kept for a while, because its consumer may return.
+  // A group without waiters is not polled. It is kept for a while, because its consumer may return.
   const isIdle = waiting === 0 && !inFlight
   const done = isIdle ? 0 : 1 - left
   return (

@@ -1,8 +1,9 @@
-// `npm run bench -- compare COMMIT [row …] [--rounds 6] [--seconds 4] [--margin 0.03]`: this checkout against a
+// `npm run bench -- compare COMMIT [row …] [--rounds 24] [--seconds 1.5] [--margin 0.03]`: this checkout against a
 // build of COMMIT. Both run at the same time on one PostgreSQL with a database each, and take turns under load.
-// Prints, for each row, the medians of CPU per message and of throughput, and the ratio of CPU (this checkout to
-// COMMIT) with its spread: half the distance between the quartiles of the rounds. A spread wider than the
-// margin means that the ratio cannot be measured on this machine.
+// Prints, for each row, the medians of CPU per message (of nodes + of PostgreSQL) and of throughput, and the ratio of
+// CPU (this checkout to COMMIT) with the spread of that ratio. A spread wider than the margin means that the ratio
+// cannot be measured on this machine. Many short rounds are better than few long ones: what disturbs the machine
+// lasts for seconds. Autovacuum and checkpoints are off, because they would be counted in a round at random.
 //
 // `npm run bench -- compare --without timelines` (or `observation`) `push-1 push-100`: this checkout against itself
 // without the timelines of messages, or without any record of its work. The ratio is what that costs. `--without keys`:
@@ -19,8 +20,8 @@ const root = fileURLToPath(new URL('../../../', import.meta.url))
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    rounds: { type: 'string', default: '6' },
-    seconds: { type: 'string', default: '4' },
+    rounds: { type: 'string', default: '24' },
+    seconds: { type: 'string', default: '1.5' },
     margin: { type: 'string', default: '0.03' },
     without: { type: 'string' },
   },
@@ -54,7 +55,13 @@ const other =
   without === undefined ? await buildCommit(root, commit) : { root, remove: async () => {} }
 const env = without === undefined || hasKey ? undefined : { ROUSE_OBSERVATION: without }
 const server = await startEmbeddedPostgres({
-  settings: { shared_buffers: '512MB', max_wal_size: '4GB', max_connections: '300' },
+  settings: {
+    shared_buffers: '512MB',
+    max_connections: '300',
+    autovacuum: 'off',
+    checkpoint_timeout: '1d',
+    max_wal_size: '40GB',
+  },
 })
 try {
   console.log(`${rounds} rounds of ${seconds} s each; CPU of nodes and PostgreSQL per message`)
@@ -75,7 +82,7 @@ async function compareRow(name: string): Promise<void> {
   })
   try {
     // V8 compiles hot code in the first seconds.
-    for (const row of [ours, theirs]) await row.run(2 * seconds)
+    for (const row of [ours, theirs]) await row.run(8)
     const [first, second]: [Round[], Round[]] = [[], []]
     for (let i = 0; i < rounds; i += 1) {
       const turns: [OpenRow, Round[]][] = [
@@ -95,8 +102,11 @@ async function compareRow(name: string): Promise<void> {
 
 function print(name: string, ours: readonly Round[], theirs: readonly Round[]): void {
   const { ratio, spread } = ratioOf(ours, theirs)
-  const cpu = (results: readonly Round[]): string =>
-    `${Math.round(median(results.map(({ cpuMicros }) => cpuMicros)))} µs`
+  const cpu = (results: readonly Round[]): string => {
+    const node = median(results.map(({ cpuMicros, postgresMicros }) => cpuMicros - postgresMicros))
+    const postgres = median(results.map(({ postgresMicros }) => postgresMicros))
+    return `${node.toPrecision(3)} + ${postgres.toPrecision(3)} µs`
+  }
   const rate = (results: readonly Round[]): string =>
     `${Math.round(median(results.map(({ perSecond }) => perSecond))).toLocaleString('en')}/s`
   const isMeasurable = spread <= margin

@@ -58,7 +58,7 @@ async function consumeRow(
   return await oneNodeRow(options, async (url, seconds, token) => {
     const load = { url, seconds, queue: randomUUID(), token } as const
     const fill = { ...load, kind: 'push', connections: 8, batch: 100 } as const
-    await finished(startLoad({ ...fill, seconds: batch === 1 ? 1 : 1.5 * seconds }))
+    await finished(startLoad({ ...fill, seconds: batch === 1 ? 1 : 2.5 * seconds }))
     return { job: { ...load, kind: 'consume', connections, batch, ackAndFetch: false } }
   })
 }
@@ -74,17 +74,21 @@ async function oneNodeRow(
   const nodes = await startNodes({ root, databaseUrl, count: 1, env })
   const [url] = nodes.urls as [string]
   const token = hasKey ? await closeNode(url) : undefined
-  const cpuSeconds = (): number => {
+  const cpuSeconds = (): { readonly node: number; readonly postgres: number } => {
     const { primaries, workers } = nodes.cpu()
-    return primaries + workers + familyCpuSeconds(server.pid)
+    return { node: primaries + workers, postgres: familyCpuSeconds(server.pid) }
   }
   return {
     async run(seconds) {
       const { job } = await prepare(url, seconds, token)
       const before = cpuSeconds()
       const { messages, seconds: took } = await finished(startLoad(job))
+      const after = cpuSeconds()
+      const postgresMicros = ((after.postgres - before.postgres) * 1e6) / messages
+      const nodeMicros = ((after.node - before.node) * 1e6) / messages
       return {
-        cpuMicros: ((cpuSeconds() - before) * 1e6) / messages,
+        cpuMicros: nodeMicros + postgresMicros,
+        postgresMicros,
         perSecond: messages / took,
       }
     },
@@ -125,7 +129,11 @@ async function roundtripRow({ root, server, databaseUrl, hasKey }: RowOptions): 
   return {
     async run(seconds) {
       const figures = await bench.measure({ rate: roundtripPerSecond, seconds })
-      return { cpuMicros: cpuMicros(figures), perSecond: figures.perSecond }
+      return {
+        cpuMicros: cpuMicros(figures),
+        postgresMicros: figures.cpu.postgres,
+        perSecond: figures.perSecond,
+      }
     },
     stop: () => bench.stop(),
   }

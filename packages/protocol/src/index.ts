@@ -18,9 +18,8 @@ export {
   toProblem,
   unknownField,
 } from './errors.ts'
-export type { LeasedMessageName, LeaseToken, UuidV7Options } from './ids.ts'
+export type { LeasedMessageName, LeaseToken } from './lease-token.ts'
 export {
-  createUuidV7,
   decodeLeaseToken,
   encodeLeaseToken,
   hashTransactionId,
@@ -29,19 +28,21 @@ export {
   leaseTokens,
   leaseUuidOf,
   matchesTransaction,
-  seqOfTransactionId,
-  transactionIdFor,
-} from './ids.ts'
+} from './lease-token.ts'
 export type { Limits } from './limits.ts'
 export { limits, requestDefaults } from './limits.ts'
-export type { MessagePlace } from './message-id.ts'
+export type { MessagePlace, UuidV7Options } from './message-id.ts'
 export {
+  createMessageIds,
+  createUuidV7,
   isUuid,
   messageIdAt,
   namesPlace,
   placeOfMessageId,
   pushTime,
+  seqOfTransactionId,
   timeOfMessageId,
+  transactionIdFor,
   withoutPlace,
   withPlace,
 } from './message-id.ts'

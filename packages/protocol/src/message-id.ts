@@ -19,6 +19,7 @@ const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const versionAt = 14
 const placeBits = 68
 const low24 = 2 ** 24
+const seqPattern = /^[1-9][0-9]{0,15}$/
 
 /** The id that users see. */
 export function messageIdAt(storedId: string, partitionId: string, seq: number): string {
@@ -92,6 +93,12 @@ export function withPlace(uuidV7: string): string {
   return withVersion(uuidV7, 8)
 }
 
+/** Generates ids to be stored with new messages. They increase within this process. */
+export function createMessageIds(options: UuidV7Options): () => string {
+  const newUuid = createUuidV7(options)
+  return () => withPlace(newUuid())
+}
+
 function withVersion(id: string, version: 7 | 8): string {
   return `${id.slice(0, versionAt)}${version}${id.slice(versionAt + 1)}`
 }
@@ -114,3 +121,74 @@ function threeHex(value: number): string {
 function sixHex(value: number): string {
   return threeHex(value >> 12) + threeHex(value & 0xfff)
 }
+
+/** The transactionId of a message that was pushed without one. It is derived, not stored. A scheduled message
+ * is the exception: its transactionId is its message id, which the push returned. */
+export function transactionIdFor(partitionId: string, seq: number): string {
+  return `${partitionId}-${seq}`
+}
+
+/** The seq in a derived transactionId of this partition. Undefined for every other transactionId. */
+export function seqOfTransactionId(partitionId: string, transactionId: string): number | undefined {
+  if (!transactionId.startsWith(`${partitionId}-`)) return undefined
+  const digits = transactionId.slice(partitionId.length + 1)
+  if (!seqPattern.test(digits)) return undefined
+  const seq = Number(digits)
+  return seq <= Number.MAX_SAFE_INTEGER ? seq : undefined
+}
+
+export interface UuidV7Options {
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+  /** Fills the whole array, like crypto.getRandomValues. */
+  readonly fillRandom: (bytes: Uint8Array<ArrayBuffer>) => void
+}
+
+// One call for random bytes serves 256 ids, because the call costs more than the bytes.
+const idsPerPool = 256
+const bytesPerId = 10
+const counterMax = 0xfff
+
+/**
+ * UUIDv7 (RFC 9562), strictly increasing per generator: 48 bits of milliseconds, a 12-bit counter (method 1
+ * of section 6.2), 62 random bits. Each millisecond the counter starts at a random value in its lower half,
+ * so at least 2,048 ids fit. If the counter overflows, or the clock goes back, the generator continues from
+ * its last millisecond.
+ */
+export function createUuidV7({ now, fillRandom }: UuidV7Options): () => string {
+  const pool = new Uint8Array(idsPerPool * bytesPerId)
+  const view = new DataView(pool.buffer)
+  let at = pool.length
+  let lastMs = 0
+  let counter = 0
+  /** The first 48 bits, which ids of the same millisecond share. */
+  let time = { ms: 0, text: '' }
+
+  return () => {
+    if (at === pool.length) {
+      fillRandom(pool)
+      at = 0
+    }
+    const nowMs = Math.floor(now())
+    if (nowMs > lastMs) {
+      lastMs = nowMs
+      counter = view.getUint16(at) >> 5
+    } else if (counter < counterMax) {
+      counter += 1
+    } else {
+      lastMs += 1
+      counter = view.getUint16(at) >> 5
+    }
+    if (time.ms !== lastMs) {
+      const digits = hex(lastMs, 12)
+      time = { ms: lastMs, text: `${digits.slice(0, 8)}-${digits.slice(8)}-7` }
+    }
+    const variant = 0x8000 | (view.getUint16(at + 2) & 0x3fff)
+    let low = ''
+    for (let i = at + 4; i < at + bytesPerId; i += 1) low += byteDigits[pool[i] as number] as string
+    at += bytesPerId
+    return `${time.text}${hex(counter, 3)}-${variant.toString(16)}-${low}`
+  }
+}
+
+const byteDigits = Array.from({ length: 256 }, (_, value) => hex(value, 2))

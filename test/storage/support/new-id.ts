@@ -1,12 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { createUuidV7, withPlace } from '@rouse/protocol'
+import { createMessageIds } from '@rouse/protocol'
 
-const newUuid = createUuidV7({
+/** An id as a node stores it: the id that users see names the place of the message. */
+export const newId = createMessageIds({
   now: Date.now,
   fillRandom: (bytes) => bytes.set(randomBytes(bytes.length)),
 })
-
-/** An id as a node stores it: the id that users see names the place of the message. */
-export function newId(): string {
-  return withPlace(newUuid())
-}

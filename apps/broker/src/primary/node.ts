@@ -1,16 +1,16 @@
 // Composes a primary: the workers, the SharedStateManager, the link to peers, and the scheduler.
 
+import { createMessageIds } from '@rouse/protocol'
 import type { ClusterIdentity, KeyTable } from '@rouse/storage'
 import type pg from 'pg'
 import { IssuerKeys } from '../auth/oidc/issuer-keys.ts'
-import { systemClock } from '../clock.ts'
+import { idSources, systemClock } from '../clock.ts'
 import { countLive } from '../cluster/cluster-stats.ts'
 import { ClusterLink } from '../cluster/link.ts'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/config-error.ts'
 import { type NodeConnections, workerEnvironment } from '../config/connections.ts'
 import type { Logger } from '../log.ts'
-import { newMessageIds } from '../message-ids.ts'
 import { NodeEvents } from '../observe/events/node-events.ts'
 import { NodeActivity } from '../observe/node-activity.ts'
 import { createTimeServices, type TimeServices } from '../scheduler/scheduler.ts'
@@ -84,7 +84,7 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
       return nodeStats({ config, connections, access, ...parts, clock })
     },
   })
-  const sources = { random: Math.random, newMessageId: newMessageIds() }
+  const sources = { random: Math.random, newMessageId: createMessageIds(idSources) }
   const time = createTimeServices({ config, pool, log, clock, host, activity, ...sources })
   let supersede: (error: ConfigError) => void = () => {}
   const superseded = new Promise<ConfigError>((resolve) => {

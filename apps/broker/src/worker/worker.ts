@@ -3,12 +3,12 @@
 import cluster from 'node:cluster'
 import type { Server } from 'node:http'
 import { createPool } from '@rouse/database'
-import { type Limits, limits } from '@rouse/protocol'
+import { createMessageIds, type Limits, limits } from '@rouse/protocol'
 import { type Coordinator, SidecarDbPool, type SidecarObserver } from '@rouse/sidecar'
 import { poolExecutor } from '@rouse/storage'
 import type { FastifyInstance } from 'fastify'
 import type pg from 'pg'
-import { systemClock } from '../clock.ts'
+import { idSources, systemClock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import { nodeConnections } from '../config/connections.ts'
 import { payloadCipherOf } from '../encryption/payload-cipher.ts'
@@ -16,7 +16,6 @@ import { createEncryptedQueues } from '../encryption/sealing.ts'
 import { createServer } from '../http/server.ts'
 import { openTls } from '../http/tls.ts'
 import { createLogger, type Logger, logLimit } from '../log.ts'
-import { newMessageIds } from '../message-ids.ts'
 import { MessageSpans } from '../observe/tracing/message-spans.ts'
 import { SpanExporter } from '../observe/tracing/span-exporter.ts'
 import { WorkerObserver } from '../observe/worker-observer.ts'
@@ -92,7 +91,7 @@ export async function runWorker(config: Config): Promise<void> {
     tellConfigured: (hint, version, hasMoved) =>
       outbox.post({ type: 'configured', hint, version, hasMoved }),
     holder: `${config.nodeId}/${workerId}`,
-    newMessageId: newMessageIds(),
+    newMessageId: createMessageIds(idSources),
     phase,
     counts,
     checkReady: () => readiness.check(phase.isDraining),

@@ -1,8 +1,9 @@
 // Why one message took long, for each cause, on two real nodes.
+import { createMessageIds } from '@rouse/protocol'
 import { poolExecutor, push } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
 import { t as root, type Test, test } from 'tap'
-import { newMessageIds } from '../../src/message-ids.ts'
+import { idSources } from '../../src/clock.ts'
 import { startCluster } from '../support/cluster.ts'
 import { apiOf, send } from '../support/http.ts'
 import { untilWaiting } from '../support/node-state.ts'
@@ -194,7 +195,7 @@ test('a lost hint: a fallback poll found the message', { timeout }, async (t) =>
   const popped = first.pop(queue, '?wait=true&timeout=20000')
   await untilWaiting(one, queue, 1)
   // A commit without a hint, as of a node that died after it.
-  const item = { queue, partition: 'p', id: newMessageIds()(), payload: '1' }
+  const item = { queue, partition: 'p', id: createMessageIds(idSources)(), payload: '1' }
   const { items } = await push(poolExecutor(one.database.pool), [item])
   const id = items[0]?.messageId as string
   await first.ack((await popped).body.messages[0])

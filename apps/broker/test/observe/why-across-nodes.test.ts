@@ -2,10 +2,11 @@
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
+import { createMessageIds } from '@rouse/protocol'
 import { poolExecutor, push } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
 import { t as root, type Test, test } from 'tap'
-import { newMessageIds } from '../../src/message-ids.ts'
+import { idSources } from '../../src/clock.ts'
 import { isSampled } from '../../src/observe/why/trace-record.ts'
 import { startCluster } from '../support/cluster.ts'
 import { type Ackable, ackOf, apiOf, send } from '../support/http.ts'
@@ -175,7 +176,7 @@ test('every source of a hint is named', { timeout }, async (t) => {
   })
   await until('fallback', one, async (queue) => {
     // A commit without a hint, as of a node that died after it.
-    const item = { queue, id: newMessageIds()(), payload: '1' }
+    const item = { queue, id: createMessageIds(idSources)(), payload: '1' }
     const { items } = await push(poolExecutor(one.database.pool), [item])
     return items[0]?.messageId as string
   })

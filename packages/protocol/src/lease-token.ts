@@ -1,4 +1,4 @@
-// The ids of the API: message ids, lease ids, and the receipts of leased messages.
+// Lease ids, and the receipts of leased messages.
 //
 // All messages of one pop share its `leaseId`, the UUID of the lease. Each has a `receipt` of its own. For
 // clients it is opaque. For a node it identifies the lease and the message, so an ack needs no lookup:
@@ -28,7 +28,6 @@ const tokenBytes = 36
 const tokenPattern = /^[A-Za-z0-9_-]{48}$/
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const partitionIdPattern = /^[1-9][0-9]{0,18}$/
-const seqPattern = /^[1-9][0-9]{0,15}$/
 const int64Max = 2n ** 63n - 1n
 
 /** Holds one token while it is encoded or decoded; both are synchronous. */
@@ -98,21 +97,6 @@ export function isPartitionId(text: string): boolean {
   return partitionIdPattern.test(text) && BigInt(text) <= int64Max
 }
 
-/** The transactionId of a message that was pushed without one. It is derived, not stored. A scheduled message
- * is the exception: its transactionId is its message id, which the push returned. */
-export function transactionIdFor(partitionId: string, seq: number): string {
-  return `${partitionId}-${seq}`
-}
-
-/** The seq in a derived transactionId of this partition. Undefined for every other transactionId. */
-export function seqOfTransactionId(partitionId: string, transactionId: string): number | undefined {
-  if (!transactionId.startsWith(`${partitionId}-`)) return undefined
-  const digits = transactionId.slice(partitionId.length + 1)
-  if (!seqPattern.test(digits)) return undefined
-  const seq = Number(digits)
-  return seq <= Number.MAX_SAFE_INTEGER ? seq : undefined
-}
-
 /** FNV-1a, 32 bit, over UTF-16 code units, low byte first. */
 export function hashTransactionId(text: string): number {
   let hash = 0x811c9dc5
@@ -161,64 +145,4 @@ function valueAt(text: string, at: number): number {
 
 function hexAt(at: number): string {
   return scratch.getUint32(at).toString(16).padStart(8, '0')
-}
-
-export interface UuidV7Options {
-  /** Milliseconds since 1970. */
-  readonly now: () => number
-  /** Fills the whole array, like crypto.getRandomValues. */
-  readonly fillRandom: (bytes: Uint8Array<ArrayBuffer>) => void
-}
-
-// One call for random bytes serves 256 ids, because the call costs more than the bytes.
-const idsPerPool = 256
-const bytesPerId = 10
-const counterMax = 0xfff
-
-/**
- * UUIDv7 (RFC 9562), strictly increasing per generator: 48 bits of milliseconds, a 12-bit counter (method 1
- * of section 6.2), 62 random bits. Each millisecond the counter starts at a random value in its lower half,
- * so at least 2,048 ids fit. If the counter overflows, or the clock goes back, the generator continues from
- * its last millisecond.
- */
-export function createUuidV7({ now, fillRandom }: UuidV7Options): () => string {
-  const pool = new Uint8Array(idsPerPool * bytesPerId)
-  const view = new DataView(pool.buffer)
-  let at = pool.length
-  let lastMs = 0
-  let counter = 0
-  /** The first 48 bits, which ids of the same millisecond share. */
-  let time = { ms: 0, text: '' }
-
-  return () => {
-    if (at === pool.length) {
-      fillRandom(pool)
-      at = 0
-    }
-    const nowMs = Math.floor(now())
-    if (nowMs > lastMs) {
-      lastMs = nowMs
-      counter = view.getUint16(at) >> 5
-    } else if (counter < counterMax) {
-      counter += 1
-    } else {
-      lastMs += 1
-      counter = view.getUint16(at) >> 5
-    }
-    if (time.ms !== lastMs) {
-      const digits = hex(lastMs, 12)
-      time = { ms: lastMs, text: `${digits.slice(0, 8)}-${digits.slice(8)}-7` }
-    }
-    const variant = 0x8000 | (view.getUint16(at + 2) & 0x3fff)
-    let low = ''
-    for (let i = at + 4; i < at + bytesPerId; i += 1) low += bytes[pool[i] as number] as string
-    at += bytesPerId
-    return `${time.text}${hex(counter, 3)}-${variant.toString(16)}-${low}`
-  }
-}
-
-const bytes = Array.from({ length: 256 }, (_, value) => hex(value, 2))
-
-function hex(value: number, digits: number): string {
-  return value.toString(16).padStart(digits, '0')
 }

@@ -210,7 +210,9 @@ export function logEnded(
   if (outcome?.accepted !== true || message === undefined) return
   const { deadLettered } = outcome
   context.deliveryLog?.ended({ leaseId, ...message, transactionId, status, deadLettered })
-  context.spans.acked({ leaseId, ...message }, status, context.clock.wallMs())
+  if (context.spans.isExporting) {
+    context.spans.acked({ leaseId, ...message }, status, context.clock.wallMs())
+  }
   if (!deadLettered) return
   const ids = { leaseId, ...message, transactionId }
   context.deadLetterLog.add({ ...whoOf(request), ...ids, status, errorCode })

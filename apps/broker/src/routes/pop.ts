@@ -169,7 +169,9 @@ async function deliver(leases: readonly Lease[], request: PopRequest): Promise<F
   }
   context.deliveryLog?.claimed(readable, options.consumerGroup)
   context.traces.answered(readable)
-  context.spans.delivered(readable, options.consumerGroup, request.startedAtMs)
+  if (context.spans.isExporting) {
+    context.spans.delivered(readable, options.consumerGroup, request.startedAtMs)
+  }
   return sendJson(reply, json)
 }
 

@@ -33,7 +33,9 @@ export function pushRoute(app: FastifyInstance, context: BrokerContext): void {
       const startedMs = context.clock.nowMs()
       const { items: given, repeatAfterMs } = request.body as PushBody
       const { traceparent } = request.headers
-      const { items, end } = context.spans.push(readPushItems(given, context), traceparent)
+      const read = readPushItems(given, context)
+      const span = traceparent === undefined ? undefined : context.spans.push(read, traceparent)
+      const items = span?.items ?? read
       reply.code(201).type('application/json; charset=utf-8')
       if (items.length === 0) return '[]'
       if (repeatAfterMs !== undefined) await checkRepeat(given, repeatAfterMs, context)
@@ -42,7 +44,7 @@ export function pushRoute(app: FastifyInstance, context: BrokerContext): void {
         .catch((error: unknown) => {
           throw atItem(error, (index) => `items[${index}]`)
         })
-      end()
+      span?.end()
       context.traces.pushed(pushed, context.clock.nowMs() - startedMs)
       return pushedJson(items, pushed)
     },

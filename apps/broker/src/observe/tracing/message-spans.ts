@@ -21,12 +21,15 @@ interface Delivered extends TraceParent {
 }
 
 export class MessageSpans {
+  /** Without this, `delivered` and `acked` do nothing, and need not be called. */
+  readonly isExporting: boolean
   /** Undefined: spans are not exported, but traces are passed on. */
   readonly #exporter: SpanExporter | undefined
   readonly #clock: Clock
   readonly #open = new Map<string, Delivered>()
 
   constructor(exporter: SpanExporter | undefined, clock: Clock) {
+    this.isExporting = exporter !== undefined
     this.#exporter = exporter
     this.#clock = clock
   }

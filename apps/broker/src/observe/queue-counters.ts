@@ -6,8 +6,6 @@
 // popped from. The acks of other partitions wait here until one query has found the queues of all of them.
 import type { AckOutcome, Delivery, SidecarObserver } from '@rouse/sidecar'
 import type { AckItem, Lease, NewMessage, PushedMessage } from '@rouse/storage'
-import type { DeliveredLeases } from './delivered-leases.ts'
-import { PartitionQueues } from './partition-queues.ts'
 
 /** In the order in which their counts are sent. */
 export const countedFields = [
@@ -180,4 +178,51 @@ export function addAll(counts: Counts, others: Readonly<Counts>): void {
 
 export function sumOf(counts: Readonly<Counts>): number {
   return counts.reduce((sum, count) => sum + count, 0)
+}
+
+/** Memory: about 100 bytes each. */
+const partitionsMax = 50_000
+
+/** The queues of the partitions that a worker has seen. A partition never moves to another queue. */
+class PartitionQueues {
+  readonly #queues = new Map<string, string>()
+
+  learn(partitionId: string, queue: string): void {
+    if (this.#queues.has(partitionId)) return
+    this.#queues.set(partitionId, queue)
+    if (this.#queues.size <= partitionsMax) return
+    const oldest = this.#queues.keys().next().value
+    if (oldest !== undefined) this.#queues.delete(oldest)
+  }
+
+  queueOf(partitionId: string): string | undefined {
+    return this.#queues.get(partitionId)
+  }
+}
+
+export interface DeliveredLease {
+  /** A partition of the lease. */
+  readonly partitionId: string
+  readonly messages: number
+  readonly atMs: number
+}
+
+const leasesMax = 10_000
+
+/** The last leases that a worker has delivered. */
+export class DeliveredLeases {
+  readonly #leases = new Map<string, DeliveredLease>()
+
+  add({ leaseId, partitionId, messages }: Lease, atMs: number): void {
+    const known = this.#leases.get(leaseId)
+    const count = messages.length + (known?.messages ?? 0)
+    this.#leases.set(leaseId, { partitionId, messages: count, atMs })
+    if (this.#leases.size <= leasesMax) return
+    const oldest = this.#leases.keys().next().value
+    if (oldest !== undefined) this.#leases.delete(oldest)
+  }
+
+  get(leaseId: string): DeliveredLease | undefined {
+    return this.#leases.get(leaseId)
+  }
 }

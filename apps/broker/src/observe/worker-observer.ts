@@ -1,9 +1,8 @@
 // What a worker counts and times, and sends to the primary with its stats.
 import type { AckOutcome, Delivery, SidecarObserver } from '@rouse/sidecar'
 import type { AckItem, Lease, NewMessage, PushedMessage } from '@rouse/storage'
-import { DeliveredLeases } from './delivered-leases.ts'
 import { durationBoundsMs, Histograms, sizeBounds, type TakenHistogram } from './histogram.ts'
-import { QueueCounters, type QueueCounts } from './queue-counters.ts'
+import { DeliveredLeases, QueueCounters, type QueueCounts } from './queue-counters.ts'
 import type { TraceRecord } from './why/trace-record.ts'
 import { TraceRecorder, type TraceRecorderOptions } from './why/trace-recorder.ts'
 

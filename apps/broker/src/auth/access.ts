@@ -1,11 +1,10 @@
 // Decides who sends a request, in one place, before any code of a route runs.
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Socket } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import { isLoopback } from '@rouse/gossip'
 import { RouseError } from '@rouse/protocol'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
-import { createHostCheck } from './allowed-hosts.ts'
 import type { ClientCertificates } from './client-certificates.ts'
 import type { KeyRing } from './key-ring.ts'
 import { IssuerTokens } from './oidc/issuer-tokens.ts'
@@ -125,4 +124,43 @@ function unauthenticated(header: string | undefined): RouseError {
       ? 'this node needs a credential'
       : 'the Authorization header has no credential of this cluster'
   return new RouseError('unauthenticated', `${detail}: send "Authorization: Bearer <API key>"`)
+}
+
+const knownHostsMax = 100
+
+/**
+ * A page of another site can make its own name resolve to the address of a node, and then counts as the same site
+ * for the browser. It still sends its name in the Host header, so a node that serves requests without credentials
+ * answers only to names that are its own. Addresses are allowed: no page is loaded from one by accident.
+ */
+function createHostCheck(
+  config: Pick<Config, 'advertiseUrl' | 'allowedHosts'>,
+): (host: string | undefined) => boolean {
+  const { advertiseUrl, allowedHosts } = config
+  const names = new Set(['localhost', ...allowedHosts.map((name) => name.toLowerCase())])
+  if (advertiseUrl !== undefined) names.add(new URL(advertiseUrl).hostname.toLowerCase())
+  /** Results by header, because most requests have the same one. */
+  const known = new Map<string, boolean>()
+
+  function check(host: string): boolean {
+    const name = nameOf(host)
+    return isIP(name) !== 0 || names.has(name) || name.endsWith('.localhost')
+  }
+
+  return (host) => {
+    // Browsers always send the header.
+    if (host === undefined) return true
+    const last = known.get(host)
+    if (last !== undefined) return last
+    const isAllowed = check(host)
+    if (known.size >= knownHostsMax) known.clear()
+    known.set(host, isAllowed)
+    return isAllowed
+  }
+}
+
+/** Without port, brackets and the dot of the root. */
+function nameOf(host: string): string {
+  const name = /^\[(.*)\](?::\d*)?$/.exec(host)?.[1] ?? host.replace(/:\d*$/, '')
+  return name.toLowerCase().replace(/\.$/, '')
 }

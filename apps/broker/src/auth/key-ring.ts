@@ -26,20 +26,19 @@ const scratch = Buffer.alloc(apiKeyLength)
 export class KeyRing {
   readonly #clock: Clock
   #keys: ReadonlyMap<string, KnownKey> = new Map()
-  #hasKeys = true
   #nodeSecret = Buffer.alloc(0)
   #readAtMs = Number.NEGATIVE_INFINITY
   readonly #used = new Set<string>()
   /** The day of the last report, by key. */
   #reported = new Map<string, number>()
 
+  /** Whether there has ever been a key. */
+  hasKeys = true
+  /** Whether a key has limits. */
+  hasLimits = false
+
   constructor(clock: Clock) {
     this.#clock = clock
-  }
-
-  /** Whether there has ever been a key. */
-  get hasKeys(): boolean {
-    return this.#hasKeys
   }
 
   /** The keys as the primary has read them, `ageMs` ago. Without a table they have not changed. */
@@ -53,7 +52,8 @@ export class KeyRing {
       ]),
     )
     this.#reported = new Map([...this.#reported].filter(([id]) => this.#keys.has(id)))
-    this.#hasKeys = table.hasKeys
+    this.hasKeys = table.hasKeys
+    this.hasLimits = table.keys.some(({ limits }) => Object.keys(limits).length > 0)
     this.#nodeSecret = Buffer.from(table.nodeSecret, 'hex')
   }
 

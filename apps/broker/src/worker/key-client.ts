@@ -99,7 +99,6 @@ function createKeyClient(options: {
 
   return {
     start() {
-      useReports.start()
       timer ??= setInterval(() => {
         report()
         // Keys expire while the database is unavailable, too, and then nothing is received.
@@ -109,6 +108,7 @@ function createKeyClient(options: {
     },
     stop() {
       clearInterval(timer)
+      timer = undefined
       useReports.stop()
       report()
     },
@@ -129,6 +129,8 @@ function createKeyClient(options: {
       ring.update(table, ageMs)
       rateLimits.nodes = nodes
       if (table !== undefined) rateLimits.keep(ring.keyIds)
+      if (ring.hasLimits && timer !== undefined) useReports.start()
+      else useReports.stop()
       openPolls.endInvalid(ring, clock.wallMs())
       if (id === undefined) return
       asked.get(id)?.()
@@ -137,7 +139,8 @@ function createKeyClient(options: {
   }
 }
 
-/** Reports what this worker admits, so that all workers of the node share the limits of a key. */
+/** Reports what this worker admits, so that all workers of the node share the limits of a key. Runs only while keys
+ * have limits. */
 function createUseReports(rateLimits: RateLimits, outbox: Outbox<WorkerMessage>) {
   let timer: NodeJS.Timeout | undefined
   let count = 0
@@ -154,6 +157,7 @@ function createUseReports(rateLimits: RateLimits, outbox: Outbox<WorkerMessage>)
     },
     stop(): void {
       clearInterval(timer)
+      timer = undefined
     },
   }
 }

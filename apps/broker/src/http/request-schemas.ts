@@ -1,6 +1,14 @@
-// Gives every route the schemas of its endpoint. One place decides for all routes that a body or a query
-// with an unknown field is refused.
-import { closed, type Endpoint, endpoints, type RequestSchema } from '@rouse/protocol'
+// How requests are validated: every route gets the schemas of its endpoint, and the encoding of a query is checked
+// before it is read. One place decides for all routes that a body or a query with an unknown field is refused.
+import {
+  closed,
+  type Endpoint,
+  endpoints,
+  type FieldError,
+  fieldErrors,
+  type RequestSchema,
+  type RouseError,
+} from '@rouse/protocol'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 
 /** Applies to all routes that are registered after this call. */
@@ -74,5 +82,37 @@ export function compileOnFirstUse(compiler: SchemaCompiler): void {
       return result
     }
     return check
+  }
+}
+
+/**
+ * Fastify does not reject a query value that it cannot decode: `%ff` would become a consumer group with the
+ * name `%ff`. So the encoding is checked before the query is read; a URL without `%` costs one search. A
+ * `querystringParser` cannot do this check, because the router does not catch errors of that parser.
+ */
+export function encodingFault(url: string): RouseError | undefined {
+  if (!url.includes('%')) return undefined
+  // The router also treats `#` as the start of a query.
+  const start = url.search(/[?#]/)
+  if (start === -1) return undefined
+  const query = url.slice(start + 1)
+  // Checks the whole query first, because most queries are valid. Only an invalid query is split.
+  if (isDecodable(query)) return undefined
+  return fieldErrors('invalid_request', query.split('&').flatMap(faultOf))
+}
+
+function faultOf(parameter: string): FieldError[] {
+  if (isDecodable(parameter)) return []
+  const [name = ''] = parameter.split('=', 1)
+  const field = isDecodable(name) ? decodeURIComponent(name) : name
+  return [{ field, message: 'must be percent-encoded UTF-8' }]
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
   }
 }

@@ -2,7 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { type FieldError, fieldErrors, RouseError, toProblem } from '@rouse/protocol'
+import { Server as TlsServer } from 'node:tls'
+import { RouseError, toProblem } from '@rouse/protocol'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import { unknown } from '../auth/principal.ts'
 import { registerRoutes } from '../routes/routes.ts'
@@ -13,15 +14,16 @@ import { enforceGrants } from './authorization.ts'
 import { allowOrigins } from './cors.ts'
 import { toRouseError } from './errors.ts'
 import { parseJsonBody } from './json-body.ts'
-import { applyRequestSchemas, compileOnFirstUse } from './request-schemas.ts'
+import { applyRequestSchemas, compileOnFirstUse, encodingFault } from './request-schemas.ts'
 import type { TlsOptions } from './tls.ts'
-import { closeUnusedConnections } from './unused-connections.ts'
 import { createFaultFinder } from './validation-errors.ts'
 
 const requestTimeoutMs = 60_000
 const keepAliveTimeoutMs = 65_000
 const timeoutCheckMs = 2_000
 const swallowedBytesMax = 64 * 1024 * 1024
+/** A request that was sent when the server stopped listening has arrived after this time. */
+const unusedMs = 500
 
 /** With `tls` the server speaks HTTPS. */
 export function createServer(context: BrokerContext, tls?: TlsOptions): FastifyInstance {
@@ -103,6 +105,26 @@ export function createServer(context: BrokerContext, tls?: TlsOptions): FastifyI
   auditActions(app, context)
   registerRoutes(app, context)
   return app
+}
+
+/**
+ * Closes connections on which no request has come when the server stops. Otherwise the server would wait for
+ * them. Clients open some in advance: the `fetch` of Node 20 does when a connection ends.
+ */
+function closeUnusedConnections(app: FastifyInstance): void {
+  const { server } = app
+  const unused = new Set<Socket>()
+  server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Socket) => {
+    unused.add(socket)
+    socket.once('close', () => unused.delete(socket))
+  })
+  server.on('request', ({ socket }) => unused.delete(socket))
+  app.addHook('preClose', (done) => {
+    setTimeout(() => {
+      for (const socket of unused) socket.destroy()
+    }, unusedMs).unref()
+    done()
+  })
 }
 
 /** The path without the prefix of ROUSE_BASE_PATH, which a proxy in front may have left. */
@@ -214,36 +236,4 @@ function statusText(status: number): string {
 
 function newRequestId(_request: IncomingMessage | object): string {
   return randomUUID()
-}
-
-/**
- * Fastify does not reject a query value that it cannot decode: `%ff` would become a consumer group with the
- * name `%ff`. So the encoding is checked before the query is read; a URL without `%` costs one search. A
- * `querystringParser` cannot do this check, because the router does not catch errors of that parser.
- */
-function encodingFault(url: string): RouseError | undefined {
-  if (!url.includes('%')) return undefined
-  // The router also treats `#` as the start of a query.
-  const start = url.search(/[?#]/)
-  if (start === -1) return undefined
-  const query = url.slice(start + 1)
-  // Checks the whole query first, because most queries are valid. Only an invalid query is split.
-  if (isDecodable(query)) return undefined
-  return fieldErrors('invalid_request', query.split('&').flatMap(faultOf))
-}
-
-function faultOf(parameter: string): FieldError[] {
-  if (isDecodable(parameter)) return []
-  const [name = ''] = parameter.split('=', 1)
-  const field = isDecodable(name) ? decodeURIComponent(name) : name
-  return [{ field, message: 'must be percent-encoded UTF-8' }]
-}
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text)
-    return true
-  } catch {
-    return false
-  }
 }

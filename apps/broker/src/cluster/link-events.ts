@@ -18,11 +18,11 @@ export class LinkEvents {
   }
 
   received(hint: GossipHint, from: string): void {
-    if (isAboutQueue(hint)) this.#events.wakes?.('hint_received', hint.scope, { from })
+    if (isAboutQueue(hint)) this.#events.wakes?.report('hint_received', hint.scope, { from })
   }
 
   lost(from: string, count: number): void {
-    this.#events.wakes?.('hint_lost', null, { from, count })
+    this.#events.wakes?.report('hint_lost', null, { from, count })
   }
 
   /** Undefined while no stream wants wake-ups. */
@@ -32,7 +32,7 @@ export class LinkEvents {
     return (nodes, hints, isRepeat) => {
       for (const hint of hints) {
         if (!isAboutQueue(hint)) continue
-        for (const to of nodes) wakes('hint_sent', hint.scope, { to, repeat: isRepeat })
+        for (const to of nodes) wakes.report('hint_sent', hint.scope, { to, repeat: isRepeat })
       }
     }
   }

@@ -9,7 +9,8 @@ export class HealthReports {
   readonly #events: Pick<NodeEvents, 'clusterChanged'>
   readonly #node: string
   readonly #nowMs: () => number
-  #mode: SharedStateStats['mode']['mode'] = 'healthy'
+  /** As last reported. */
+  mode: SharedStateStats['mode']['mode'] = 'healthy'
   #isDatabaseUp = true
   #listenerLostAtMs = Number.POSITIVE_INFINITY
 
@@ -19,10 +20,8 @@ export class HealthReports {
     this.#nowMs = nowMs
   }
 
-  /** Called after every event, so it must be cheap. */
-  modeIs({ mode, why }: Pick<SharedStateStats['mode'], 'mode' | 'why'>): void {
-    if (mode === this.#mode) return
-    this.#mode = mode
+  modeChanged({ mode, why }: Pick<SharedStateStats['mode'], 'mode' | 'why'>): void {
+    this.mode = mode
     const text =
       mode === 'aggressive'
         ? `${this.#node} polls at short intervals, because hints may be lost: ${why.join(', ')}.`

@@ -1,4 +1,5 @@
-import type { SharedStateStats } from '@rouse/shared-state'
+// What the SharedStateHost is made of: its options, the parts that it talks to, and the settings of its manager.
+import type { SharedStateManager, SharedStateStats } from '@rouse/shared-state'
 import type pg from 'pg'
 import type { IssuerKeys } from '../auth/oidc/issuer-keys.ts'
 import type { Clock } from '../clock.ts'
@@ -35,4 +36,28 @@ export interface HostPartners {
     Timers,
     'expect' | 'expectDue' | 'pollDueTimes' | 'popFoundNothing' | 'databaseAheadMs'
   >
+}
+
+/** A waiter may be alone in its wait group and may just have left another group. Both groups count. */
+const groupsPerWaiter = 2
+
+/** The settings of the SharedStateManager. */
+export function managerSettings(
+  config: Config,
+): ConstructorParameters<typeof SharedStateManager>[1] {
+  return {
+    baseIntervalMs: config.popWaitBaseIntervalMs,
+    maxIntervalMs: config.popWaitMaxIntervalMs,
+    backoffThreshold: config.popWaitBackoffThreshold,
+    backoffMultiplier: config.popWaitBackoffMultiplier,
+    idleIntervalMs: config.popWaitIdleIntervalMs,
+    completionIntervalMs: config.popWaitIdleIntervalMs / 5,
+    emptyTrustedMs: config.popWaitIdleIntervalMs * 6,
+    verifyAfterMs: config.popWaitIdleIntervalMs / 5,
+    holdHintMs: config.popWaitLocalFirstMs,
+    aggressivePollDurationMs: config.aggressivePollDurationMs,
+    aggressiveExitThreshold: config.aggressiveExitThreshold,
+    deliveryTimeoutMs: config.notifyDeliveryTimeoutMs,
+    groupsMax: groupsPerWaiter * config.workers * config.waitersMax,
+  }
 }

@@ -127,8 +127,7 @@ function createReaders(
 }
 
 function createEvents({ nodeId: node }: Config, workers: WorkerProcesses): NodeEvents {
-  const { wallMs } = systemClock
-  return new NodeEvents({ node, wallMs, post: (id, message) => workers.post(id, message) })
+  return new NodeEvents({ ...systemClock, node, post: (id, message) => workers.post(id, message) })
 }
 
 function reportRestart(events: NodeEvents, node: string, worker: number, reason: string): void {

@@ -1,15 +1,12 @@
 // Connects the SharedStateManager to the rest of the primary: the host receives messages of workers and hints
 // of peers, sends grants to workers, and runs timers and the fallback poll.
 import { isCompletionGroup, type WaitGroup, type WakeHint } from '@rouse/protocol'
-import { type GroupKey, groupKey, SharedStateManager } from '@rouse/shared-state'
+import { groupKey, SharedStateManager } from '@rouse/shared-state'
 import type { WorkerMessage } from '../ipc.ts'
+import { FallbackPoll } from './fallback-poll.ts'
 import { HealthReports } from './health-reports.ts'
-import { HintsWanted } from './hints-wanted.ts'
-import type { HostPartners, SharedStateHostOptions } from './host-options.ts'
-import { keysWithWork } from './keys-with-work.ts'
-import { managerSettings } from './manager-settings.ts'
+import { type HostPartners, managerSettings, type SharedStateHostOptions } from './host-options.ts'
 import { MovedQueues } from './moved-queues.ts'
-import { WakeReports } from './wake-reports.ts'
 import { WorkerReports } from './worker-reports.ts'
 
 /** Below the maximum of setTimeout. Waking up early costs nothing. */
@@ -30,17 +27,14 @@ export class SharedStateHost {
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
   #stopped = false
-  readonly #hintsWanted: HintsWanted
-  readonly #wakes: WakeReports
+  /** What workers know: whether any node waits for messages. Otherwise they keep their hints. They begin with true. */
+  #areHintsWanted = true
   readonly #health: HealthReports
-  /** Whether the last fallback poll failed. Only the first of several failures is logged. */
-  #failing = false
+  readonly #fallback: FallbackPoll
 
   constructor(options: SharedStateHostOptions) {
     const { config, clock, workers } = options
     this.#options = options
-    this.#hintsWanted = new HintsWanted(workers)
-    this.#wakes = new WakeReports(options.events, clock.nowMs)
     this.#health = new HealthReports(options.events, config.nodeId, clock.nowMs)
     this.#reports = new WorkerReports({
       activity: options.activity,
@@ -55,7 +49,7 @@ export class SharedStateHost {
         grant: (sidecarId, description, grantId, source, waitedMs) => {
           const grant = { description, grantId, source, waitedMs }
           workers.post(sidecarId as number, { type: 'grant', grant })
-          this.#wakes.granted(sidecarId as number, grant)
+          options.events.wakes?.granted(sidecarId as number, grant)
         },
         broadcast: (hint, kind, served) => {
           if (this.#hasMetPeers) this.#link.broadcast(hint, kind, { served })
@@ -68,6 +62,8 @@ export class SharedStateHost {
       },
       managerSettings(config),
     )
+    const { pool, log } = options
+    this.#fallback = new FallbackPoll({ pool, log, manager: this.#manager })
   }
 
   /** Call once, before the first event. */
@@ -90,7 +86,7 @@ export class SharedStateHost {
 
   /** This primary made messages deliverable, by a timer or after a NOTIFY. */
   notifyAvailable(woken: readonly WakeHint[], origin: 'timer' | 'notify'): void {
-    this.#wakes.announced(origin, woken)
+    this.#options.events.wakes?.announced(origin, woken)
     for (const hint of woken) this.#manager.notifyMessageAvailable(hint, origin)
     this.#schedule()
   }
@@ -167,6 +163,7 @@ export class SharedStateHost {
   stop(): void {
     this.#stopped = true
     this.#moved.stop()
+    this.#fallback.stop()
     clearTimeout(this.#timer)
   }
 
@@ -175,7 +172,9 @@ export class SharedStateHost {
     switch (message.type) {
       case 'ready':
         manager.registerSidecar(workerId)
-        this.#hintsWanted.workerReady(workerId)
+        if (!this.#areHintsWanted) {
+          this.#options.workers.post(workerId, { type: 'hintsWanted', areWanted: false })
+        }
         return this.#link.listening(message.url)
       case 'waiting':
         return this.#setWaiting(workerId, message.group, message.count)
@@ -186,20 +185,20 @@ export class SharedStateHost {
         return
       case 'release': {
         const { description, grantId } = message.grant
-        this.#wakes.released(workerId, message)
+        this.#options.events.wakes?.released(workerId, message)
         const isPop = !isCompletionGroup(description.group)
         if (isPop && message.outcome === 'empty') this.#timers.popFoundNothing()
         manager.releaseGroup(groupKey(description), grantId, message.outcome, message.found)
         return
       }
       case 'available':
-        this.#wakes.announced('push', message.woken, workerId)
+        this.#options.events.wakes?.announced('push', message.woken, workerId)
         for (const hint of message.woken) {
           manager.notifyMessageAvailable(hint, { sidecarId: workerId })
         }
         return
       case 'free':
-        this.#wakes.announced('free', message.woken, workerId)
+        this.#options.events.wakes?.announced('free', message.woken, workerId)
         for (const hint of message.woken) manager.notifyPartitionFree(hint, { sidecarId: workerId })
         return
       case 'configured':
@@ -267,8 +266,9 @@ export class SharedStateHost {
 
   /** One timer, for the earliest deadline. */
   #schedule(): void {
-    this.#hintsWanted.update(this.#manager.hasGroups() || this.#link.peersWait())
-    this.#health.modeIs(this.#manager.mode)
+    this.#setHintsWanted(this.#manager.hasGroups() || this.#link.peersWait())
+    const { mode } = this.#manager
+    if (mode.mode !== this.#health.mode) this.#health.modeChanged(mode)
     const atMs = this.#manager.nextWakeAt()
     if (this.#stopped || atMs >= this.#timerAtMs) return
     clearTimeout(this.#timer)
@@ -280,28 +280,18 @@ export class SharedStateHost {
     this.#timer = setTimeout(() => setImmediate(() => this.#wake()), inMs)
   }
 
+  #setHintsWanted(areWanted: boolean): void {
+    if (areWanted === this.#areHintsWanted) return
+    this.#areHintsWanted = areWanted
+    this.#options.workers.postAll({ type: 'hintsWanted', areWanted })
+  }
+
   #wake(): void {
     if (this.#stopped) return
     this.#timerAtMs = Number.POSITIVE_INFINITY
     this.#manager.tick()
     const due = this.#manager.dueForFallback()
-    if (due.size > 0) void this.#poll(due)
-    this.#schedule()
-  }
-
-  async #poll(due: ReadonlyMap<GroupKey, WaitGroup>): Promise<void> {
-    try {
-      const withWork = await keysWithWork(this.#options.pool, due)
-      this.#failing = false
-      this.#manager.fallbackResult(withWork)
-    } catch (error) {
-      if (this.#stopped) return
-      if (!this.#failing) {
-        this.#options.log.warn({ reason: (error as Error).message }, 'fallback poll failed')
-      }
-      this.#failing = true
-      this.#manager.fallbackFailed()
-    }
+    if (due.size > 0) void this.#fallback.run(due).then(() => this.#schedule())
     this.#schedule()
   }
 }

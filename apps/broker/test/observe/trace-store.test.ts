@@ -147,7 +147,7 @@ test('a node keeps its last events, and says when earlier ones are gone', (t) =>
   let nowMs = 1_600_000_000_000
   const sent: unknown[] = []
   const post = (_: number, message: unknown) => sent.push(message)
-  const events = new NodeEvents({ node: 'a', wallMs: () => nowMs, post })
+  const events = new NodeEvents({ node: 'a', wallMs: () => nowMs, nowMs: () => nowMs, post })
   const startedAtMs = nowMs
   for (let i = 0; i < 2_001; i += 1) {
     nowMs += 10_000
@@ -164,10 +164,10 @@ test('a node keeps its last events, and says when earlier ones are gone', (t) =>
   t.equal(past(startedAtMs - 1).past.missing, 'restarted')
   t.equal(events.wakes, undefined, 'without a stream wake-ups are not measured')
   events.received(1, { type: 'watchEvents', events: true, wakes: true })
-  for (let i = 0; i < 60; i += 1) events.wakes?.('grant', 'q', {})
+  for (let i = 0; i < 60; i += 1) events.wakes?.report('grant', 'q', {})
   t.equal(sent.length, 50, 'a sample')
   nowMs += 1_000
-  events.wakes?.('grant', 'q', {})
+  events.wakes?.report('grant', 'q', {})
   t.match(sent.at(-1), { events: [{ json: /"skipped":10/ }] })
   events.workerGone(1)
   t.equal(events.wakes, undefined)

@@ -38,7 +38,7 @@ function startHost(t: Test, settings: Readonly<Record<string, string>> = {}) {
     keys: { received: () => {} },
     issuer: { received: () => {} },
     activity: new NodeActivity({ nowMs: () => 0, wallMs: () => 0, namedQueuesMax: 10 }),
-    events: new NodeEvents({ node: 'a', wallMs: () => 0, post: () => {} }),
+    events: new NodeEvents({ node: 'a', wallMs: () => 0, nowMs: () => 0, post: () => {} }),
     stats: (one) => {
       shared = one
       return {}

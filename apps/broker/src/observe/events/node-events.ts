@@ -9,7 +9,7 @@ import {
   type PastEvents,
   type QueueChange,
 } from './node-event.ts'
-import { WakeSample, type WakeStep } from './wake-sample.ts'
+import { WakeReports } from './wake-reports.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -17,6 +17,8 @@ export interface NodeEventsOptions {
   readonly node: string
   /** Milliseconds since 1970. */
   readonly wallMs: () => number
+  /** Monotonic. */
+  readonly nowMs: () => number
   readonly post: (workerId: number, message: PrimaryMessage) => void
 }
 
@@ -44,18 +46,12 @@ export class NodeEvents {
   #lastNumber = 0
   readonly #watching = new Set<number>()
   readonly #watchingWakes = new Set<number>()
-  #sample: WakeSample | undefined
+  /** Undefined while no stream wants wake-ups: then nothing is measured for them. */
+  wakes: WakeReports | undefined
 
   constructor(options: NodeEventsOptions) {
     this.#options = options
     this.#startedAtMs = options.wallMs()
-  }
-
-  /** Undefined while no stream wants wake-ups: then nothing is measured for them. */
-  get wakes(): ((step: WakeStep, queue: string | null, fields: Fields) => void) | undefined {
-    const sample = this.#sample
-    if (sample === undefined) return undefined
-    return (step, queue, fields) => this.#wake(sample, step, queue, fields)
   }
 
   received(workerId: number, message: EventMessage): void {
@@ -108,8 +104,21 @@ export class NodeEvents {
     else this.#watching.delete(workerId)
     if (wakes) this.#watchingWakes.add(workerId)
     else this.#watchingWakes.delete(workerId)
-    if (this.#watchingWakes.size === 0) this.#sample = undefined
-    else this.#sample ??= new WakeSample()
+    if (this.#watchingWakes.size === 0) this.wakes = undefined
+    else this.wakes ??= this.#reportWakes()
+  }
+
+  #reportWakes(): WakeReports {
+    const { node, wallMs, nowMs, post } = this.#options
+    return new WakeReports({
+      wallMs,
+      nowMs,
+      emit: (atMs, queue, fields) => {
+        const json = jsonOf(atMs, node, fields)
+        const events: NodeEvent[] = [{ atMs, name: 'wake', queue, json }]
+        for (const workerId of this.#watchingWakes) post(workerId, { type: 'events', events })
+      },
+    })
   }
 
   #keep(name: 'queue' | 'cluster', queue: string | null, fields: Fields): void {
@@ -133,16 +142,6 @@ export class NodeEvents {
     const events = this.#kept.filter(({ atMs }) => atMs >= fromMs)
     if (sinceMs < this.#startedAtMs) return { events, missing: 'restarted' }
     return { events, missing: sinceMs <= this.#droppedAtMs ? 'too_old' : null }
-  }
-
-  #wake(sample: WakeSample, step: WakeStep, queue: string | null, fields: Fields): void {
-    const { node, wallMs, post } = this.#options
-    const atMs = wallMs()
-    const skipped = sample.take(step, atMs)
-    if (skipped === undefined) return
-    const json = jsonOf(atMs, node, { step, queue, ...fields, skipped })
-    const events: NodeEvent[] = [{ atMs, name: 'wake', queue, json }]
-    for (const workerId of this.#watchingWakes) post(workerId, { type: 'events', events })
   }
 }
 

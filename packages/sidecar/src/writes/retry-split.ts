@@ -28,27 +28,16 @@ export interface IsolatedCall<R> {
 const lockTimeout = '55P03'
 const changed = 'RS001'
 const attemptsMax = 8
-/** Repetitions of a shared call: those of other queues wait meanwhile, about 30 ms. */
+/** Repetitions of a shared call. Requests for other queues wait for them, about 30 ms. */
 const changedAttemptsMax = 5
 const retryDelayMs = 2
 
-export async function runIsolated<R>(
-  requests: readonly R[],
-  options: IsolatedCall<R>,
-  attempt = 1,
-): Promise<void> {
-  try {
-    await options.call(requests)
-  } catch (error) {
-    await handleFailure(error, requests, options, attempt)
-  }
-}
-
-async function handleFailure<R>(
+/** Settles the requests of a call that has failed for the `attempt`th time. */
+export async function isolateFailure<R>(
   error: unknown,
   requests: readonly R[],
   options: IsolatedCall<R>,
-  attempt: number,
+  attempt = 1,
 ): Promise<void> {
   const kind = classifyPostgresError(error)
   if (kind === 'unavailable' || kind === 'outcome_unknown') {
@@ -66,17 +55,29 @@ async function handleFailure<R>(
   if (requests.length > 1 && (kind !== 'retryable' || state === lockTimeout)) {
     const middle = Math.ceil(requests.length / 2)
     // One after the other: in parallel, each half could wait for locks of the other.
-    await runIsolated(requests.slice(0, middle), options, 1)
-    await runIsolated(requests.slice(middle), options, 1)
+    await repeat(requests.slice(0, middle), options, 1)
+    await repeat(requests.slice(middle), options, 1)
     return
   }
   if (kind === 'retryable' && attempt < attemptsMax) {
     await delay(options.random() * retryDelayMs * 2 ** attempt)
-    await runIsolated(requests, options, attempt + 1)
+    await repeat(requests, options, attempt + 1)
     return
   }
   const failure = refusal(error, kind === 'retryable')
   for (const request of requests) options.reject(request, failure)
+}
+
+async function repeat<R>(
+  requests: readonly R[],
+  options: IsolatedCall<R>,
+  attempt: number,
+): Promise<void> {
+  try {
+    await options.call(requests)
+  } catch (error) {
+    await isolateFailure(error, requests, options, attempt)
+  }
 }
 
 /** Repeats a call until it succeeds or fails permanently. A failed call must have no effect. */

@@ -18,7 +18,7 @@ import { provesNotCommitted } from '@rouse/database'
 import type { Connections, Executor } from '@rouse/storage'
 import { SidecarError } from '../sidecar-error.ts'
 import type { LockedTargets } from './locked-targets.ts'
-import { runIsolated } from './retry-split.ts'
+import { isolateFailure } from './retry-split.ts'
 
 export interface WriteSize {
   readonly count: number
@@ -268,21 +268,26 @@ export interface SharedCallOptions<I, O> {
   readonly random: () => number
 }
 
-export function runShared<I, O>(
+export async function runShared<I, O>(
   writes: readonly PendingWrite<I, O>[],
   options: SharedCallOptions<I, O>,
 ): Promise<void> {
-  const { connections, call, onLocked, onUnavailable, random } = options
-  return runIsolated(writes, {
-    // `send` filters the writes once a connection is free: they may pass their deadline while they wait for
-    // it.
-    call: (some) => connections.use((executor) => send(some, executor, call)),
-    reject: (write, error) => write.reject(error),
-    onLocked,
-    onUnavailable,
-    writes: true,
-    random,
-  })
+  const { connections, onLocked, onUnavailable, random } = options
+  // `send` filters the writes once a connection is free: they may pass their deadline while they wait for it.
+  const call = (some: readonly PendingWrite<I, O>[]) =>
+    connections.use((executor) => send(some, executor, options.call))
+  try {
+    await call(writes)
+  } catch (error) {
+    await isolateFailure(error, writes, {
+      call,
+      reject: (write, failure) => write.reject(failure),
+      onLocked,
+      onUnavailable,
+      writes: true,
+      random,
+    })
+  }
 }
 
 async function send<I, O>(

@@ -299,6 +299,5 @@ export {
   TransactionResultSchema,
 } from './schemas/transaction.ts'
 export { editDistance, suggest } from './suggestions.ts'
-export type { GrantOutcome, PopSource, WaitGroup } from './wait-group.ts'
+export type { GrantOutcome, PopSource, WaitGroup, WakeHint } from './wait-group.ts'
 export { completionGroup, isCompletionGroup } from './wait-group.ts'
-export type { WakeHint } from './wake-hint.ts'

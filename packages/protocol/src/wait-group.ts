@@ -1,3 +1,5 @@
+// Who waits for messages, what wakes them, and how their pop ended.
+
 /** Where a pop takes messages from: one partition, any partition of a queue, or the queues of a namespace
  * and task. */
 export type PopSource =
@@ -12,9 +14,9 @@ export interface WaitGroup {
 }
 
 /**
- * The consumer group in which those wait who wait for the end of a message, not for messages. No user can
- * choose its name. Each worker knows only its own waiters, so each has a wait group of its own, whose name
- * begins with this one.
+ * The consumer group of requests that wait for the end of a message, not for messages. No user can choose its
+ * name. Each worker knows only its own waiters, so each has a wait group of its own, whose name begins with
+ * this one.
  */
 export const completionGroup = '\u001f'
 
@@ -26,3 +28,21 @@ export function isCompletionGroup(group: string): boolean {
  * locked, so it is repeated soon. `unused`: the worker had no waiters left when the grant arrived, so it did
  * not pop. A pop from a paused queue is `empty`. */
 export type GrantOutcome = 'messages' | 'empty' | 'contended' | 'unused' | 'error'
+
+/** A message may have become deliverable. SQL functions return hints as rows; nodes send them to their
+ * peers. */
+export interface WakeHint {
+  readonly queue: string
+  /** Null or absent: any partition. */
+  readonly partition?: string | null | undefined
+  /** Null or absent: every consumer group. */
+  readonly group?: string | null | undefined
+  /** Null: the queue has none. Absent: not known, so any namespace may match. */
+  readonly namespace?: string | null | undefined
+  readonly task?: string | null | undefined
+  /**
+   * Of a push: the messages added. Of an ack that freed a lane: the messages that the group can pop from it, 0
+   * if there are none. Absent: not known.
+   */
+  readonly count?: number | undefined
+}

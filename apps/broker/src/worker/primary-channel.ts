@@ -70,12 +70,12 @@ export class HintGate {
   }
 
   #keep({ queue, namespace, task, group }: WakeHint): void {
-    const isEnd = isCompletionGroup(group ?? '')
+    const isEnd = typeof group === 'string' && isCompletionGroup(group)
     const key = isEnd ? `${group}${queue}` : queue
     const hint = { queue, namespace, task, ...(isEnd && { group }) }
     this.#kept.delete(key)
     this.#kept.set(key, { hint, atMs: this.#nowMs() })
-    // The one that goes is the oldest. If it is recent, the number of hints shows that some are missing.
+    // Drops the oldest. If it was recent, the number of the others shows `setWanted` that hints are missing.
     if (this.#kept.size <= keptQueuesMax + 1) return
     const oldest = this.#kept.keys().next().value
     if (oldest !== undefined) this.#kept.delete(oldest)

@@ -2,7 +2,6 @@
 // does not exist: a misspelt name would do so unnoticed.
 import { type Api, type Json, segment } from './api.ts'
 import { CliError } from './cli-error.ts'
-import { nearest } from './nearest.ts'
 import type { Output } from './output.ts'
 
 const unnamed = ['default', '__QUEUE_MODE__']
@@ -50,7 +49,7 @@ export async function groupShown(
   return undefined
 }
 
-/** A queue that does not exist is probably misspelt. A pop of it is no error: the queue may come. */
+/** A queue that does not exist is probably misspelt. To pop from it is no error: it may be created later. */
 export async function noteMissingQueue(queue: string, api: Api, output: Output): Promise<void> {
   const names = await ifAllowed(async () => {
     const found = await api.find(`/api/v1/queues/${segment(queue)}`)
@@ -82,4 +81,20 @@ async function ifAllowed<Result>(read: () => Promise<Result>): Promise<Result | 
     if (error instanceof CliError && error.status === 403) return undefined
     throw error
   }
+}
+
+/** The name with the fewest differences from the given one, if there are few. */
+async function nearest(given: string, names: readonly string[]): Promise<string | undefined> {
+  // Loaded here, because most calls of the program need no suggestion.
+  const { editDistance } = await import('@rouse/protocol')
+  let best: string | undefined
+  let bestDistance = Math.max(2, Math.floor(given.length / 4)) + 1
+  for (const name of names) {
+    const distance = editDistance(given.toLowerCase(), name.toLowerCase())
+    if (distance < bestDistance) {
+      best = name
+      bestDistance = distance
+    }
+  }
+  return best
 }

@@ -74,8 +74,6 @@ export {
 } from './inspect/traces.ts'
 export type { GroupFacts, HeldKey, HeldLane, IdleFacts, QueueFacts } from './inspect/why.ts'
 export { queueFacts } from './inspect/why.ts'
-export { encryptedQueues } from './queues/encrypted-queues.ts'
-export { forgetfulQueue } from './queues/forgetful-queue.ts'
 export type { GroupPosition } from './queues/group-positions.ts'
 export {
   groupsAfter,
@@ -85,7 +83,6 @@ export {
 } from './queues/group-positions.ts'
 export { deleteGroup, seek } from './queues/groups.ts'
 export { groupsWithWork } from './queues/groups-with-work.ts'
-export { queuesOfPartitions } from './queues/partition-queues.ts'
 export type { QueuePlace } from './queues/queue-details.ts'
 export {
   isEncrypted,
@@ -96,6 +93,7 @@ export {
 } from './queues/queue-details.ts'
 export type { QueueFigures } from './queues/queue-figures.ts'
 export { createFiguresReader, figuresOf, figuresOfMatching } from './queues/queue-figures.ts'
+export { encryptedQueues, forgetfulQueue, queuesOfPartitions } from './queues/queue-lookups.ts'
 export type { ConfiguredQueue, ConfigureRequest } from './queues/queues.ts'
 export {
   checkOptions,
@@ -127,12 +125,9 @@ export type { Login } from './server/login.ts'
 export { grantRoles, readLogin, rolesWithoutPrivileges } from './server/login.ts'
 export type { ClusterIdentity, NodeExchange, NodeRecord, SeenNode } from './server/nodes.ts'
 export { exchangeNodes, joinCluster, removeNode } from './server/nodes.ts'
-export { writeNotifySetting } from './server/notify-setting.ts'
-export { ping } from './server/ping.ts'
 export type { Readiness } from './server/readiness.ts'
-export { readReadiness } from './server/readiness.ts'
-export { writeServerDefaults } from './server/server-defaults.ts'
-export { serverConnectionsMax } from './server/server-limits.ts'
+export { ping, readReadiness, serverConnectionsMax } from './server/readiness.ts'
+export { writeNotifySetting, writeServerDefaults } from './server/server-defaults.ts'
 export type { DueTimes } from './time/due-times.ts'
 export { dueTimes } from './time/due-times.ts'
 export { beat, listen, scheduledChannel } from './time/listen.ts'

@@ -1,3 +1,4 @@
+// Refusals for missing grants, where a route or its data decides which queue is meant.
 import { RouseError, type Verb } from '@rouse/protocol'
 import type { Principal } from './principal.ts'
 
@@ -21,4 +22,21 @@ export function requireOnFound(
 ): void {
   if (grants.covers(verb, queue)) return
   throw grants.covers('observe', queue) ? forbidden(verb, queue) : missing()
+}
+
+/**
+ * Refuses receipts of queues outside the grants, if the worker knows the queue: the sender cannot have popped
+ * the message itself. Where it does not know the queue, the receipt alone is enough. So this costs no query,
+ * and is no guarantee. The error does not name the queue.
+ */
+export function refuseForeign(
+  { grants }: Principal,
+  partitionIds: Iterable<string | undefined>,
+  queueOf: (partitionId: string) => string | undefined,
+): void {
+  if (grants.coversAll('pop')) return
+  for (const partitionId of partitionIds) {
+    const queue = partitionId === undefined ? undefined : queueOf(partitionId)
+    if (queue !== undefined && !grants.coversSome('pop', queue)) throw forbidden('pop')
+  }
 }

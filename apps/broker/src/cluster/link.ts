@@ -21,10 +21,9 @@ import { CopiedDatabase } from './copied-database.ts'
 import { DifferingDefaults } from './differing-defaults.ts'
 import { fromGossip, interestOf, keysOf, type QueueHintKind, toGossip } from './hint-codec.ts'
 import { LinkEvents, type WatchedEvents } from './link-events.ts'
-import type { ClusterStats } from './link-stats.ts'
 import { createNodeRegistry, type NodeRegistry } from './node-registry.ts'
 import { OwnGroups } from './own-groups.ts'
-import { mergePeers } from './peer-stats.ts'
+import { type ClusterStats, mergePeers } from './peer-stats.ts'
 import { SilentPeers } from './silent-peers.ts'
 
 /** The part of the SharedStateHost that the link calls. */

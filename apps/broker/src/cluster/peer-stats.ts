@@ -1,5 +1,15 @@
-import type { PeerView } from '@rouse/gossip'
-import type { SeenNode } from '@rouse/storage'
+// The part of `/stats` about the cluster: this node, and its peers as the node registry and gossip know them.
+import type { GossipStats, PeerView } from '@rouse/gossip'
+import type { Original, SeenNode } from '@rouse/storage'
+
+export interface ClusterStats {
+  readonly url: string | null
+  readonly version: string
+  /** Null unless this database is a copy that was not adopted. */
+  readonly copy_of: Original | null
+  readonly peers: readonly PeerStats[]
+  readonly gossip: GossipStats & { readonly address: string }
+}
 
 /** A peer that the node registry or gossip knows, with the fields of both. */
 export type PeerStats = Partial<Omit<PeerView, 'nodeId' | 'state'>> & {

@@ -1,7 +1,7 @@
 import type { SharedStateStats } from '@rouse/shared-state'
 import type { IdleGroup } from '@rouse/storage'
 import type { Clock } from '../clock.ts'
-import type { ClusterStats } from '../cluster/link-stats.ts'
+import type { ClusterStats } from '../cluster/peer-stats.ts'
 import type { Config } from '../config/config.ts'
 import type { NodeConnections } from '../config/connections.ts'
 import type { WorkerStats } from '../ipc.ts'

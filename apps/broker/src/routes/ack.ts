@@ -16,7 +16,7 @@ import {
 import type { AckOutcome } from '@rouse/sidecar'
 import type { AckItem } from '@rouse/storage'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { refuseForeign } from '../auth/foreign-receipts.ts'
+import { refuseForeign } from '../auth/forbidden.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { findAcked } from './acked-messages.ts'

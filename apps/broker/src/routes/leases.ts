@@ -7,7 +7,7 @@ import {
   requestDefaults,
 } from '@rouse/protocol'
 import type { FastifyInstance } from 'fastify'
-import { refuseForeign } from '../auth/foreign-receipts.ts'
+import { refuseForeign } from '../auth/forbidden.ts'
 import type { Principal } from '../auth/principal.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'

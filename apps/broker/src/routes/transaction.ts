@@ -10,7 +10,7 @@ import {
 } from '@rouse/protocol'
 import type { AckItem, CommittedTransaction, NewMessage } from '@rouse/storage'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { refuseForeign } from '../auth/foreign-receipts.ts'
+import { refuseForeign } from '../auth/forbidden.ts'
 import { withoutNulls } from '../http/json-body.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { logEnded, readResult } from './ack.ts'

@@ -4,7 +4,6 @@ import colors from 'picocolors'
 import type { Json } from '../api.ts'
 import { absence, ago } from '../format.ts'
 import { compact, formatQueues, rate } from './queue-table.ts'
-import { sparkline } from './sparkline.ts'
 import { formatTable, widthDefault } from './table.ts'
 
 export interface ClusterView {
@@ -134,4 +133,17 @@ function queriesOf({ queries_per_second: rates }: Json): string | undefined {
   if (rates === undefined) return undefined // a node that does not answer
   const all = Object.values(rates as Record<string, number>)
   return rate(all.reduce((sum, one) => sum + one, 0))
+}
+
+const bars = '▁▂▃▄▅▆▇█'
+
+/** The last values as bars, the newest on the right; the highest bar is the maximum. */
+function sparkline(values: readonly number[], width: number): string {
+  const shown = values.slice(-width)
+  const top = Math.max(...shown, 0)
+  const text = shown.map((value) => {
+    const level = top === 0 ? 0 : Math.ceil((value / top) * (bars.length - 1))
+    return bars[Math.max(0, level)]
+  })
+  return text.join('').padStart(width)
 }

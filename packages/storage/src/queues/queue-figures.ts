@@ -49,8 +49,8 @@ export async function figuresOfMatching(
 }
 
 /**
- * Returns a function that reads all queues, by name. Making the options of a queue costs more than counting its
- * messages, so they are read again only if the queue has another version.
+ * Returns a function that reads all queues, by name. Building the options of a queue costs more than counting
+ * its messages, so they are read again only when the version of the queue has changed.
  */
 export function createFiguresReader(pool: pg.Pool): () => Promise<QueueFigures[]> {
   let known = new Map<string, KnownOptions>()

@@ -1,3 +1,4 @@
+// The row of rouse.server_defaults, which nodes write when they start.
 import type pg from 'pg'
 import { callStatement } from '../call.ts'
 
@@ -12,5 +13,17 @@ export async function writeServerDefaults(
     pool,
     'update rouse.server_defaults set options = $1::jsonb where options is distinct from $1::jsonb',
     [text],
+  )
+}
+
+/**
+ * Sets whether commits of SQL producers send a NOTIFY. The NOTIFY is disabled if the nodes do not listen,
+ * because each NOTIFY has a cost.
+ */
+export async function writeNotifySetting(pool: pg.Pool, notify: boolean): Promise<void> {
+  await callStatement(
+    pool,
+    'update rouse.server_defaults set notify = $1 where notify is distinct from $1',
+    [notify],
   )
 }

@@ -1,6 +1,6 @@
 // Reads what an OIDC issuer publishes: its description, and its public keys, whose place the description names.
+import { isLoopback } from '@rouse/gossip'
 import type { JSONWebKeySet } from 'jose'
-import { discoveryUrl, isTrustedUrl } from './issuer-url.ts'
 
 const timeoutMs = 5_000
 const bytesMax = 1024 * 1024
@@ -28,6 +28,20 @@ export async function readIssuer(issuer: string, signal: AbortSignal): Promise<I
     authorizationUrl: trusted(description.authorization_endpoint, issuer),
     tokenUrl: trusted(description.token_endpoint, issuer),
   }
+}
+
+/** Where an issuer describes itself. */
+export function discoveryUrl(issuer: string): string {
+  return `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+}
+
+/** Whether a URL may be trusted to answer for an issuer: https, or http on this machine. */
+export function isTrustedUrl(text: unknown): text is string {
+  if (typeof text !== 'string' || !URL.canParse(text)) return false
+  const { protocol, hostname, username, password } = new URL(text)
+  if (username !== '' || password !== '') return false
+  if (protocol === 'https:') return true
+  return protocol === 'http:' && isLoopback(hostname.replace(/^\[(.*)\]$/, '$1'))
 }
 
 /** An issuer with https must not send a node, or a browser, to a place without it. */

@@ -13,7 +13,7 @@ import {
 } from '@rouse/protocol'
 import { type AwaitedGroups, newestGroup, uniqueOf } from '@rouse/storage'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { refuseForeign } from '../../auth/foreign-receipts.ts'
+import { refuseForeign } from '../../auth/forbidden.ts'
 import type { ReadSlots } from '../../http/admin-limits.ts'
 import { runAdminQuery } from '../../http/admin-query.ts'
 import { admitPoll } from '../../http/authorization.ts'

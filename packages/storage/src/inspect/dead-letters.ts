@@ -2,6 +2,7 @@ import { pushTime, type WakeHint } from '@rouse/protocol'
 import { int8Array } from '../binary-array.ts'
 import { callRows, type Executor } from '../executor.ts'
 import { readWakeHint, wakeHintColumns } from '../wake-hint.ts'
+import type { LetterFilter } from './redrives.ts'
 
 export interface DeadLetterRow {
   readonly id: string
@@ -36,18 +37,10 @@ export interface FailedAttemptRow {
   readonly endedAt: number
 }
 
-export interface DeadLetterFilter {
+/** As `LetterFilter`, for lists. */
+export interface DeadLetterFilter extends Omit<LetterFilter, 'consumerGroup'> {
   readonly queue?: string | undefined
   readonly group?: string | undefined
-  readonly partition?: string | undefined
-  readonly errorCode?: string | undefined
-  readonly errorMessage?: string | undefined
-  readonly transactionId?: string | undefined
-  /** Times of the failure, as ISO texts. */
-  readonly from?: string | undefined
-  readonly to?: string | undefined
-  /** Ids of dead letters or of messages. */
-  readonly ids?: readonly string[] | undefined
   /** The dead letter to continue before. */
   readonly before?: string | undefined
   readonly limit?: number | undefined

@@ -1,5 +1,6 @@
 // What the nodes of the cluster report about this second, as `rates` and `groups` events show it.
 import { shownGroup } from '@rouse/protocol'
+import type { GroupStats } from '@rouse/shared-state'
 import type { QueueFigures } from '@rouse/storage'
 import {
   activityOf,
@@ -25,16 +26,7 @@ export interface ClusterView {
 interface ViewedNode extends NodeStats {
   readonly node: string
   readonly mode: { readonly mode: string; readonly why: readonly string[] }
-  readonly group_backoff: { readonly groups: readonly ViewedGroup[] }
-}
-
-interface ViewedGroup {
-  readonly key: string
-  readonly intervalMs: number
-  readonly consecutiveEmpty: number
-  readonly inFlight: boolean
-  readonly waiting: number
-  readonly nextCheckInMs: number
+  readonly group_backoff: { readonly groups: readonly GroupStats[] }
 }
 
 const queuesShownMax = 50

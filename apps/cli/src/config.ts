@@ -11,7 +11,7 @@ export interface GlobalOptions {
 
 const localUrl = 'http://127.0.0.1:4600'
 
-/** The node: of `--url`, else of ROUSE_URL. Not a default of the option: help prints defaults. */
+/** The URL of the node: `--url`, else ROUSE_URL. Not a default of the option, because help prints defaults. */
 export function urlOf({ url }: GlobalOptions): string {
   return url ?? (process.env.ROUSE_URL || localUrl)
 }
@@ -21,7 +21,7 @@ export const databaseUrl = process.env.ROUSE_DATABASE_URL || undefined
 export const migrateUrl = process.env.ROUSE_MIGRATE_URL || databaseUrl
 export const listenUrl = process.env.ROUSE_LISTEN_URL || undefined
 
-/** The API key: of `--token`, else of ROUSE_TOKEN, else of the file that ROUSE_TOKEN_FILE names. */
+/** The API key: `--token`, else ROUSE_TOKEN, else the content of the file that ROUSE_TOKEN_FILE names. */
 export function tokenOf({ token }: GlobalOptions): string | undefined {
   const { ROUSE_TOKEN, ROUSE_TOKEN_FILE } = process.env
   const given = token || ROUSE_TOKEN

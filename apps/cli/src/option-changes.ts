@@ -4,7 +4,7 @@ import { type Api, type Json, segment } from './api.ts'
 
 export type OptionChanges = Record<string, { from: unknown; to: unknown }>
 
-/** The wanted options that the queue has not; all of them if it does not exist. */
+/** The wanted options that the queue does not have; all of them if it does not exist. */
 export async function changesOf(
   api: Api,
   queue: string,

@@ -56,7 +56,7 @@ export function parseTransactionId(value: unknown, field = 'transactionId'): str
 }
 
 function parseName(value: unknown, field: string): string {
-  // Bodies are checked by schema before. This is a parameter of a query that is missing.
+  // Schemas have checked bodies before, so this is a missing parameter of a query.
   if (value === undefined) throw fieldError('invalid_request', field, 'is missing')
   if (typeof value !== 'string') throw fieldError('invalid_name', field, 'must be a string')
   const fault = nameFault(value)

@@ -76,9 +76,9 @@ export class HeldHints {
   }
 
   /**
-   * A pop of the group has ended, and its outcome is recorded. If waiters of one partition find nothing, a pop
-   * of another node took the message. That pop may have been for a message of another partition, which its
-   * node now takes for found. So the peers get the hint.
+   * A pop of the group has ended, and its outcome is recorded. If waiters of one partition find nothing,
+   * another node took the message. That node may have had a hint about a message of another partition, and
+   * now counts that one as found. So the peers get the hint.
    */
   popped(group: GroupState, outcome: GrantOutcome): void {
     const isAllFound = group.hintedCount === 0

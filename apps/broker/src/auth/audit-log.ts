@@ -81,8 +81,8 @@ export class AuditLog {
 }
 
 /**
- * The entry with U+FFFD for what PostgreSQL does not store: NUL and lone surrogates. Otherwise a request with such a
- * name would make the entries fail that are written with its own.
+ * The entry with U+FFFD for what PostgreSQL does not store: NUL and lone surrogates. Otherwise one request
+ * with such a name would make all entries fail that are written together with its own.
  */
 function storable(entry: AuditEntry): AuditEntry {
   const text = JSON.stringify(entry, (_name, value: unknown) =>

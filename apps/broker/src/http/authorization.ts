@@ -104,8 +104,8 @@ function limitPoll(
 }
 
 /**
- * For a request that waits, but whose route does not always: it counts as a waiting pop of its key, and ends with
- * the key, or the token.
+ * For a request that waits, on a route where most do not: it counts as a waiting pop of its key, and ends
+ * with the key, or the token.
  */
 export function admitPoll(
   request: FastifyRequest,

@@ -1,6 +1,6 @@
-// Lets pages of listed origins use the API from a browser. Without listed origins no response has these headers, and
-// browsers keep responses from pages of other origins. Cookies are never allowed: a page shows its credential in the
-// Authorization header.
+// Lets pages of listed origins use the API from a browser. Without listed origins no response has these
+// headers, and browsers keep responses from pages of other origins. Cookies are never allowed: a page sends
+// its credential in the Authorization header.
 import type { FastifyInstance } from 'fastify'
 import { ConfigError } from '../config/config-error.ts'
 

@@ -1,6 +1,6 @@
 /** Names are chosen again after this time. */
 const chosenForMs = 60_000
-/** A queue stays while it is among this many times the limit: names must not change all the time. */
+/** A chosen queue stays while it is among the busiest `max` times this number, so that names seldom change. */
 const staysWithin = 2
 
 /** At most `max` queues: until the first choice the ones that were used first, after it the busiest ones. */

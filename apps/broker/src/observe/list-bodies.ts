@@ -1,5 +1,5 @@
-// The last responses with a list of queues. Dashboards ask for the same list again and again, and several of them
-// within the time in which neither the figures nor the activity are read again.
+// The last responses with a list of queues. Several dashboards often ask for the same list before figures and
+// activity are read again.
 import type { QueueActivity } from '../cluster/queue-activity.ts'
 import type { QueueSnapshot } from './queue-list.ts'
 

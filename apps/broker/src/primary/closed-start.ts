@@ -1,4 +1,4 @@
-// A node that others can reach does not start before it can tell them apart.
+// Refuses to start a node that others can reach if it has no way to authenticate them.
 import { isLoopback } from '@rouse/gossip'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/config-error.ts'

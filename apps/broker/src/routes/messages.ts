@@ -92,7 +92,7 @@ export function readFilter(query: Query, limitMax: number): MessageFilter {
   })
 }
 
-/** The status of the messages to list. `state` has other words for it. */
+/** The status of the messages to list. `state` has other names for the same statuses. */
 function readStatus({ status, state }: Query): string | undefined {
   if (state === undefined) {
     return status === undefined

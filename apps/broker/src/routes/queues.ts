@@ -140,7 +140,10 @@ function readPlace(body: ConfigureBody) {
   })
 }
 
-/** What only the state of the queue forbids, such as an ordering while messages are leased, is not found. */
+/**
+ * Checks the options alone: it does not notice what the state of the queue forbids, such as another ordering
+ * while messages are leased.
+ */
 async function checkOnly(
   body: ConfigureBody,
   { pool }: BrokerContext,

@@ -1,5 +1,5 @@
-// Everything with which a worker is observed: its counters, its reports to the primary, and what it keeps of
-// the queues for those who look at them.
+// How a worker is observed: its counters, its reports to the primary, and the lists of queues that it keeps
+// for readers.
 import type { SidecarDbPool } from '@rouse/sidecar'
 import { createFiguresReader } from '@rouse/storage'
 import type pg from 'pg'

@@ -15,7 +15,7 @@ export type Answer = Extract<
 
 /** The primary usually answers in a millisecond. After this time the last answer is used. */
 const answerMsMax = 250
-/** Before an answer about messages the primary asks its workers, and no earlier answer can replace it. */
+/** For an answer about messages the primary first asks its workers, and an earlier answer cannot replace it. */
 const ownAnswerMsMax = 2_000
 
 export class PrimaryQuestions {

@@ -1,4 +1,4 @@
-// What a consumer by hand can do with its lease beside `ack`: keep it for longer, or give it back.
+// Consuming by hand: extends a lease, or releases it. `ack` is in ack.ts.
 import { type Command, InvalidArgumentError } from 'commander'
 import { segment } from '../api.ts'
 import { durationMs } from '../format.ts'

@@ -1,4 +1,4 @@
-// Tables that fit the screen: long texts are shortened first, then columns are left out that matter least.
+// Tables that fit the screen: long texts are shortened first, then the least important columns are left out.
 import colors from 'picocolors'
 import { cut, padEnd, padStart, widthOf } from './width.ts'
 

@@ -146,7 +146,7 @@ export class Messages<Queues> {
 }
 
 const base = '/messages'
-/** A node answers at the deadline; this is for the way. */
+/** A node responds at the deadline; this is for the network. */
 const answerMs = 10_000
 
 function pathOf(id: string): string {

@@ -1,7 +1,7 @@
 // Executors for the libraries that people use with PostgreSQL. Each takes the library's own transaction (or
-// connection) and imports nothing from the library. The statements of this package number their parameters
-// in the order in which they occur, each occurs once, and all values are strings: libraries differ in how
-// they send other types.
+// connection) and imports nothing from the library. In the statements of this package every parameter occurs
+// once, the parameters are numbered in the order of the text, and all values are strings: libraries differ in
+// how they send other types.
 import type { SqlExecutor } from './executor.ts'
 import { unwrapped } from './library-error.ts'
 

@@ -1,5 +1,5 @@
-// What bundles for browsers have instead of push-in.ts: a browser has no connection to PostgreSQL. Programs that
-// have one nevertheless import the functions of `@rouse/client/sql`, which every bundle has.
+// Replaces push-in.ts in bundles for browsers, which have no connection to PostgreSQL. A program that has one
+// all the same imports these functions from `@rouse/client/sql`, which every bundle has.
 import { RouseError } from '../rouse-error.ts'
 
 function refuse(): Promise<never> {

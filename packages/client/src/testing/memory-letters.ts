@@ -102,7 +102,7 @@ function errorsOf(found: readonly Found[]): Body[] {
   return [...byCode.values()]
 }
 
-/** A redrive is done before it answers, at any rate. */
+/** A redrive has ended before its response, whatever its rate. */
 function redrive(server: MemoryServer, method: string, body: Body): MemoryAnswer {
   if (method !== 'POST') return problem(404, 'not_found', 'there is no such redrive')
   const { queue, where = {}, rate = null, dryRun } = body

@@ -243,7 +243,7 @@ export class MemoryServer {
     return isScheduled || retrying.length > 0
   }
 
-  /** What groups with workers have not ended, where no earlier message holds it back. */
+  /** What groups with workers have yet to end, as far as no earlier message holds it back. */
   #deliveries(): Delivery[] {
     return [...this.#consumed].flatMap(([key, count]) => {
       const [name = '', groupName = ''] = key.split('\n')

@@ -47,7 +47,7 @@ export interface Endpoint {
   readonly needs: Needs
   /** Only the names are checked by schema: in a query string all values are text, and parsers read them. */
   readonly query?: { readonly properties: object }
-  /** A page for people: others may have added anything to its address, and it is not for the node. */
+  /** A page for people, which ignores parameters that others have added to its address. */
   readonly ignoresQuery?: true
   /** Absent: the request has no body, or an empty object. */
   readonly body?: RequestSchema

@@ -165,7 +165,7 @@ export class Simulation {
     return this.#options.isLossy === true ? this.manager.nextWakeAt() : this.manager.nextTickAt()
   }
 
-  /** Runs what the manager is due to do. */
+  /** Runs what is due in the manager. */
   act(): void {
     this.manager.tick()
     if (this.#options.isLossy === true) this.#fallback()

@@ -181,7 +181,10 @@ export function pushValues({ items, order, targets, targetOf }: PushBatch): unkn
   ]
 }
 
-/** Of messages with one unique key the first or the last counts, so SQL gets to know the order of the list. */
+/**
+ * Of several messages with the same unique key the first or the last counts, so SQL needs the order of the
+ * list.
+ */
 function optionsText({ options }: NewMessage, index: number): string | undefined {
   if (options?.unique === undefined) return options && JSON.stringify(options)
   return JSON.stringify({ ...options, unique: { ...options.unique, at: index } })

@@ -10,8 +10,8 @@ export interface AwaitedMessage {
 }
 
 /**
- * One group by its name, or all groups up to the newest one at the request. If there was none (0), all that
- * exist when the message is looked up, and at least one.
+ * One group by its name, or all groups up to the one that was the newest at the request. 0: there was none,
+ * and all groups count that exist at the lookup, at least one.
  */
 export type AwaitedGroups = { readonly name: string } | { readonly newestId: number }
 

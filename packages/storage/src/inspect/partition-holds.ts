@@ -19,7 +19,7 @@ export interface PartitionHold {
 
 const ms = (time: string): string => `(extract(epoch from ${time}) * 1000)::float8`
 
-/** How many messages back holds are searched. */
+/** How many earlier messages are searched for holds. */
 const seqsBack = 1_000
 const holdsMax = 200
 

@@ -10,14 +10,14 @@ export function eventText(name: string, json: string, id?: string): string {
   return `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: ${json}\n\n`
 }
 
-/** More text without the end of an event is not from a node. */
+/** A longer text without the end of an event does not come from a node. */
 const pendingMax = 4 * 1024 * 1024
 
 /** Collects events from the pieces of a stream. */
 export class EventReader {
   #pending = ''
 
-  /** The events that this piece completes. Throws if the text cannot be that of a node. */
+  /** The events that this piece of text completes. Throws if the text cannot come from a node. */
   read(piece: string): SentEvent[] {
     const parts = (this.#pending + piece).split('\n\n')
     this.#pending = parts.pop() ?? ''

@@ -176,7 +176,7 @@ function claimHolds(spans: Spans<Cause>, facts: MessageFacts): void {
     spans.claim(fromMs, Math.min(toMs ?? facts.nowMs, firstDeliveryMs), cause)
     if (toMs === null || outcome === 'dlq' || other === seq) continue
     const again = stored.slice(i + 1).find((one) => one.seq === other)?.fromMs
-    // Without another attempt in the database, it was completed later, and then this message was next.
+    // If the database has no later attempt, that message was completed, and this one was next.
     const until = again ?? (retryAtMs === null ? firstDeliveryMs : facts.nowMs)
     const error = errorCode === null ? '' : ` (${errorCode})`
     const text = `partition held by message ${other}, which waits for its retry after attempt ${attempt}${error}`
@@ -196,7 +196,10 @@ function heldBy(
   return { cause: 'partition_held', text, facts: { seq, attempt, consumer, ...more } }
 }
 
-/** Before the pop that got the message had begun to wait. Another pop may have waited, if a hold is not recorded. */
+/**
+ * The time before the pop that got the message began to wait. Another pop may have waited, if a hold is not
+ * recorded.
+ */
 function claimNotStarted(spans: Spans<Cause>, { deliveries }: MessageFacts): void {
   const text = 'no consumer was waiting: none was connected, or all were busy'
   for (const { enteredAtMs, ...delivery } of deliveries) {

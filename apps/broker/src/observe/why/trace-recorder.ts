@@ -35,7 +35,10 @@ const openMax = 5_000
 /** A rate that withholds messages is recorded this often. */
 const limitMs = 250
 
-/** What the leases of one pop have in common. Not the delivery itself, which holds its requests. */
+/**
+ * What the leases of one pop have in common: a copy, because the delivery itself keeps its requests in
+ * memory.
+ */
 interface Pop extends Pick<Delivery, 'databaseTimeMs' | 'group' | 'source' | 'hintMs' | 'popMs'> {
   /** By the monotonic clock of this process, and by the clock of the node. */
   readonly atMs: number

@@ -12,7 +12,7 @@ const bytesPerRecord = 250
 export class TraceStore {
   /** What was chosen: by the sample, or because it took long. */
   readonly #chosen = new Records(recordsMax, bytesMax)
-  /** Every ack of another worker's lease: only who knows the lease can say whether it took long. */
+  /** Every ack of another worker's lease: only the worker that knows the lease can tell whether it took long. */
   readonly #acks = new Records(acksMax, ackBytesMax)
 
   /** A record that is known already is replaced. */

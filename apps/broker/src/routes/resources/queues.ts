@@ -50,7 +50,7 @@ export function queueResourceRoutes(app: FastifyInstance, context: BrokerContext
       const texts = found.map((one) => withActivity(listedFor(principal, one), activity))
       const asOf = new Date(clock.wallMs() - (clock.nowMs() - snapshot.atMs)).toISOString()
       const cursor = JSON.stringify(cursorAfter(names, page))
-      // Written here, because 10,000 queues are a few megabytes, and most of them do not change.
+      // Not left to Fastify: 10,000 queues are a few megabytes, and the JSON of most of them is kept.
       return Buffer.from(`{"queues":[${texts.join(',')}],"asOf":"${asOf}","cursor":${cursor}}`)
     })
     return reply.type('application/json; charset=utf-8').send(body)
@@ -59,7 +59,7 @@ export function queueResourceRoutes(app: FastifyInstance, context: BrokerContext
   async function find(filter: Parameters<typeof pageOf>[1]): Promise<QueueSnapshot> {
     const kept = queueList.kept()
     if (kept !== undefined) return kept
-    // A page that may have all queues is read as what is kept later, instead of both.
+    // A page that may contain all queues reads all of them at once, and the list keeps the result.
     if (filter.limit > limits.pageSizeMax) return queueList.all()
     const startedAtMs = clock.nowMs()
     const figures = await runAdminQuery(pool, () => figuresOfMatching(pool, filter))

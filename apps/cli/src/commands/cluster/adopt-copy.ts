@@ -21,7 +21,7 @@ ROUSE_DATABASE_URL=postgres://… rouse adopt-copy`,
     .option('--database-url <url>', 'the database (ROUSE_DATABASE_URL)')
     .action(async (_options: Options, command: Command) => {
       const { output, options } = sessionOf<Options>(command)
-      // Not the default of the option, which help would print with its password.
+      // Not a default of the option: help would print it, with its password.
       const url = options.databaseUrl ?? databaseUrl
       if (url === undefined) {
         throw new CliError('usage', 'no database given: set ROUSE_DATABASE_URL or --database-url')

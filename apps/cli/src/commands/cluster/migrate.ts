@@ -22,7 +22,7 @@ ROUSE_DATABASE_URL=postgres://… rouse migrate`,
     .option('--database-url <url>', 'the database (ROUSE_MIGRATE_URL, else ROUSE_DATABASE_URL)')
     .action(async (_options: Options, command: Command) => {
       const { output, options } = sessionOf<Options>(command)
-      // Not the default of the option, which help would print with its password.
+      // Not a default of the option: help would print it, with its password.
       const url = options.databaseUrl ?? migrateUrl
       if (url === undefined) {
         throw new CliError('usage', 'no database given: set ROUSE_DATABASE_URL or --database-url')

@@ -152,8 +152,8 @@ begin
   end if;
 end $$;
 
--- The end of the messages at the beginning of a range that had expired or were cancelled at a time, whatever
--- groups have read of them. At most v_rows_max messages.
+-- How far a range begins with messages that had expired or were cancelled by a time, whether or not groups have
+-- read them. It looks at v_rows_max messages at most.
 -- Parameters: the partition, the first seq, the seq after the last one, the time. Result: a seq. Locks: none.
 create or replace function rouse.ended_to(p_id bigint, p_from bigint, p_to bigint, p_time timestamptz) returns bigint
 language plpgsql

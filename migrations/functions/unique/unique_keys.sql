@@ -70,8 +70,8 @@ begin
   where u.fields is not null;
 end $$;
 
--- Locks the unique keys of a call, and what a replaced message must not do meanwhile: be promoted, or (by the
--- caller, who locks the lanes) be delivered.
+-- Locks the unique keys of a call. Messages that the call may replace must be neither promoted nor delivered
+-- meanwhile: this function locks the scheduled ones, and its caller the lanes of the others.
 -- Parameters: the keys of read_unique; the ids of the messages of the call; the time now.
 -- Result: the partitions whose lanes the caller must lock before it decides; and whether all keys were new and
 --   different, so that nothing needs a decision.

@@ -1,5 +1,5 @@
 // What observers of a client see: `@rouse/client/otel` makes spans and metrics of it. Without an observer, each
-// operation is one more function call.
+// operation costs one more function call.
 import type { Ack } from './consume/consumer-calls.ts'
 import type { Message } from './consume/message.ts'
 

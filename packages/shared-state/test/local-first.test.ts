@@ -159,7 +159,7 @@ test('a message of another partition that was pushed meanwhile wakes a waiter', 
   a.manager.notifyMessageAvailable({ ...hint, partition: 'other' }, { sidecarId: 1 })
   b.manager.notifyMessageAvailable(hint, { sidecarId: 1 })
   t.same([a.served(), b.served()], [[['g']], [['g']]])
-  // The pop of a takes the message of b.
+  // The pop on node a takes the message that was pushed on node b.
   a.manager.setWaiting(1, orders, 0)
   a.pops('messages', 1, a.grants.at(-1))
   const before = a.grants.length

@@ -1,8 +1,8 @@
 // Serves `/live` and `/ready` while the start waits for the database. The process is live but not ready; `/ready` gives
 // the reason. The listener closes before the workers bind the port.
 //
-// A node that merely starts does not listen yet: a balancer that does not check nodes, such as nginx, sends a request
-// whose connection was refused to another node. It must not do so with a request that a node has refused.
+// A node that merely starts does not listen yet. A balancer that does not check nodes, such as nginx, goes to another
+// node if a connection is refused, but must not repeat a request that a node has answered with an error.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { isLoopback } from '@rouse/gossip'

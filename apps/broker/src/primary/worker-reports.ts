@@ -18,7 +18,7 @@ export interface WorkerReportsOptions {
 export type Question = Extract<WorkerMessage, { type: 'askStats' | 'askSeries' | 'askTraces' }>
 type StatsMessage = Extract<WorkerMessage, { type: 'workerStats' }>
 
-/** A worker that does not report within this time is not waited for: less than the asking worker waits. */
+/** How long to wait for the reports of workers: less than the worker waits that asks. */
 const reportMsMax = 500
 
 interface Refresh {

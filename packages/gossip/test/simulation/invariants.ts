@@ -92,7 +92,7 @@ export function checkInterest(
   })
 }
 
-/** How soon after a peer has joined a node checks whether all peers have its interest. */
+/** After a peer has joined, a node checks within this time whether all peers have its interest. */
 function justKnownMs(nodeCount: number): number {
   return Math.max(lan.interestGapMs, 0.5 * nodeCount)
 }

@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { join, sep } from 'node:path'
 import { root } from '../run.mjs'
+import { cpuSecondsOf } from './cpu-time.mjs'
 import { runSuites } from './run-tap.mjs'
 
 /** The suites of the SQL functions. */
@@ -79,7 +80,7 @@ export async function runOnPostgres(lists) {
         continue
       }
       const server = await startDiscardedPostgres(major)
-      servers.push(server)
+      servers.push({ major, server })
       const settings = {
         ROUSE_TEST_DATABASE_URL: server.url,
         ROUSE_TEST_POSTGRES_MAJOR: String(major),
@@ -88,6 +89,11 @@ export async function runOnPostgres(lists) {
     }
     return suites.length === 0 ? undefined : await runSuites(suites)
   } finally {
-    await Promise.all(servers.map((server) => server.stop()))
+    for (const { major, server } of servers) {
+      const cpuSeconds = cpuSecondsOf(server.pid)
+      if (cpuSeconds !== undefined)
+        console.log(`CPU of PostgreSQL ${major}: ${cpuSeconds.toFixed(0)} s`)
+    }
+    await Promise.all(servers.map(({ server }) => server.stop()))
   }
 }

@@ -11,6 +11,7 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { root, toolEnvironment } from '../run.mjs'
+import { cpuList, cpuReporter, cpuSecondsOf, readCpuSeconds } from './cpu-time.mjs'
 import { failureText, readTap } from './tap-report.mjs'
 import { inStartOrder, isUntimed } from './test-files.mjs'
 
@@ -41,6 +42,7 @@ export async function runSuites(suites) {
   const timed = tasks.filter((task) => !beside.includes(task))
   const first = (await Promise.all([runFiles(timed, jobs), runFiles(beside, 1)])).flat()
   const again = first.filter(({ failed }) => failed > 0).map(({ task }) => task)
+  if (process.env.ROUSE_TEST_CPU) for (const line of cpuList(first)) console.log(line)
   if (again.length === 0 || again.length > runAgainMax) return summary(first, [])
   console.log(`\nrunning again, alone: ${again.map(({ name }) => name).join(', ')}`)
   const second = await runFiles(again, 1)
@@ -63,6 +65,10 @@ function summary(files, unsteady) {
 export function reportRuns(runs) {
   for (const name of runs.flatMap(({ unsteady }) => unsteady)) {
     console.log(`unsteady: ${name} failed once, then passed alone`)
+  }
+  const cpuSeconds = cpuSecondsOf('self')
+  if (cpuSeconds !== undefined) {
+    console.log(`CPU: ${cpuSeconds.toFixed(0)} s, with the checks and PostgreSQL`)
   }
   const passed = sum(runs.map((run) => run.passed))
   const failed = sum(runs.map((run) => run.failed))
@@ -87,16 +93,17 @@ async function runFile(task) {
   const loader = pathToFileURL(join(root, 'scripts/typescript/register.mjs')).href
   const child = spawn(
     process.execPath,
-    ['--conditions=@rouse/source', `--import=${loader}`, file],
+    [`--require=${cpuReporter}`, '--conditions=@rouse/source', `--import=${loader}`, file],
     {
       cwd: root,
       env: {
         ...toolEnvironment,
         TAP: '1',
         TAP_TIMEOUT: String(fileTimeoutSeconds),
+        ROUSE_TEST_CPU_FD: '3',
         ...environment,
       },
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['ignore', 'pipe', 'inherit', 'pipe'],
     },
   )
   const timer = setTimeout(() => child.kill('SIGKILL'), fileTimeoutSeconds * 1_000)
@@ -104,7 +111,10 @@ async function runFile(task) {
     child.once('error', reject)
     child.once('close', (code, signal) => resolve(signal ?? code))
   })
-  const report = await readTap(child.stdout)
+  const [report, cpuSeconds] = await Promise.all([
+    readTap(child.stdout),
+    readCpuSeconds(child.stdio[3]),
+  ])
   const end = await exited
   clearTimeout(timer)
   const isEmpty = report.passed + report.failed + report.skipped.length === 0
@@ -115,9 +125,10 @@ async function runFile(task) {
   if (report.failed > 0) console.log(failureText(report.lines))
   const tests = `${report.passed} passed${report.failed > 0 ? `, ${report.failed} FAILED` : ''}`
   const seconds = ((performance.now() - begunMs) / 1_000).toFixed(1)
-  console.log(`${report.failed > 0 ? '✗' : '✓'} ${name}: ${tests} (${seconds} s)`)
+  const cpu = cpuSeconds === undefined ? '' : `, CPU ${cpuSeconds.toFixed(1)} s`
+  console.log(`${report.failed > 0 ? '✗' : '✓'} ${name}: ${tests} (${seconds} s${cpu})`)
   for (const what of report.skipped) console.log(what)
-  return { task, passed: report.passed, failed: report.failed }
+  return { task, passed: report.passed, failed: report.failed, cpuSeconds }
 }
 
 function sum(numbers) {

@@ -2,16 +2,15 @@
 // together. Some long files, which do not measure time, run one after the other beside those three.
 //
 // Test files are TAP programs. They do not run under the tap command, whose TypeScript loader costs a second
-// for every process that a test starts; typescript/register.mjs loads them.
+// for every process that a test starts, but from a bundle of all of them.
 //
 // A file that fails is run once more, alone: some tests measure real time, on a machine whose cores are
 // shared. Only a file that fails both times counts as failed. One that passes the second time is listed as
 // `unsteady` at the end; that is a defect to investigate, in the test or in Rouse.
 import { spawn } from 'node:child_process'
-import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { root, toolEnvironment } from '../run.mjs'
 import { cpuList, cpuReporter, cpuSecondsOf, readCpuSeconds } from './cpu-time.mjs'
+import { inSources } from './sources.mjs'
 import { failureText, readTap } from './tap-report.mjs'
 import { inStartOrder, isUntimed } from './test-files.mjs'
 
@@ -29,15 +28,22 @@ export async function runTap(files, settings = {}) {
 export async function runSuites(suites) {
   // They need packages, so they are loaded after the set-up.
   const { bundleNode } = await import('./bundle-node.mjs')
-  const { bundleTap } = await import('./bundle-tap.mjs')
-  const bundles = { ROUSE_TEST_NODE: await bundleNode(), ROUSE_TEST_TAP: await bundleTap() }
+  const { bundleTests } = await import('./bundle-tests.mjs')
+  const program = await bundleTests(suites.flatMap(({ files }) => files))
+  const bundles = { ROUSE_TEST_NODE: await bundleNode() }
   const tasks = suites.flatMap(({ files, settings, note = '' }) =>
     inStartOrder(files).map((file) => ({
+      program,
       file,
       name: `${file}${note}`,
       environment: { ...bundles, ...settings },
     })),
   )
+  return runTasks(tasks)
+}
+
+/** A task is a file, the name under which it is reported, its environment, and the program that runs it. */
+export async function runTasks(tasks) {
   const beside = tasks.filter(({ file }) => isUntimed(file))
   const timed = tasks.filter((task) => !beside.includes(task))
   const first = (await Promise.all([runFiles(timed, jobs), runFiles(beside, 1)])).flat()
@@ -88,12 +94,11 @@ async function runFiles(tasks, jobsMax) {
 
 /** A file that fails as a whole (crash, timeout, or no test) counts as one failed test. */
 async function runFile(task) {
-  const { file, name, environment } = task
+  const { program, file, name, environment } = task
   const begunMs = performance.now()
-  const loader = pathToFileURL(join(root, 'scripts/typescript/register.mjs')).href
   const child = spawn(
     process.execPath,
-    [`--require=${cpuReporter}`, '--conditions=@rouse/source', `--import=${loader}`, file],
+    [`--require=${cpuReporter}`, '--conditions=@rouse/source', program, file],
     {
       cwd: root,
       env: {
@@ -122,7 +127,7 @@ async function runFile(task) {
     report.lines.push(isEmpty ? 'the file has no tests' : `the file exited with ${end}`)
     report.failed = 1
   }
-  if (report.failed > 0) console.log(failureText(report.lines))
+  if (report.failed > 0) console.log(inSources(failureText(report.lines), program))
   const tests = `${report.passed} passed${report.failed > 0 ? `, ${report.failed} FAILED` : ''}`
   const seconds = ((performance.now() - begunMs) / 1_000).toFixed(1)
   const cpu = cpuSeconds === undefined ? '' : `, CPU ${cpuSeconds.toFixed(1)} s`

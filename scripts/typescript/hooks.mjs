@@ -10,14 +10,6 @@ const options = { loader: 'ts', format: 'esm', target: 'node20', sourcemap: 'inl
 const tsxEntry = createRequire(import.meta.url).resolve('tsx')
 const esbuildEntry = createRequire(tsxEntry).resolve('esbuild')
 
-/** `npm test` names a bundle of tap. */
-const tap = process.env.ROUSE_TEST_TAP
-
-export function resolve(specifier, context, nextResolve) {
-  if (specifier === 'tap' && tap) return { url: tap, format: 'module', shortCircuit: true }
-  return nextResolve(specifier, context)
-}
-
 export async function load(url, context, nextLoad) {
   if (!url.endsWith('.ts')) return nextLoad(url, context)
   const path = fileURLToPath(url)

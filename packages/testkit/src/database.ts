@@ -4,7 +4,7 @@ import pg from 'pg'
 import type { Test } from 'tap'
 import { armBarrier, type Barrier } from './barrier.ts'
 import { sharedPostgresUrl } from './postgres-source.ts'
-import { databaseUrl, ensureTemplate } from './template-database.ts'
+import { databaseUrl, ensureTemplate, type TemplateContent } from './template-database.ts'
 
 export interface TestDatabase {
   readonly url: string
@@ -24,6 +24,8 @@ export interface TestDatabaseOptions {
   readonly instrumented?: boolean
   readonly directory?: string
   readonly poolMax?: number
+  /** By default the database is empty. */
+  readonly content?: TemplateContent
 }
 
 const poolMaxDefault = 10
@@ -35,7 +37,8 @@ export async function testDatabase(
 ): Promise<TestDatabase> {
   const instrumented = options.instrumented ?? true
   const serverUrl = await sharedPostgresUrl()
-  const template = await ensureTemplate(serverUrl, { directory: options.directory, instrumented })
+  const { directory, content } = options
+  const template = await ensureTemplate(serverUrl, { directory, instrumented, content })
   const name = `rouse_test_${randomBytes(8).toString('hex')}`
   // Copying the files takes half of the CPU of the default, which also writes 12 MB of log.
   await onServer(serverUrl, `create database ${name} template ${template} strategy file_copy`)

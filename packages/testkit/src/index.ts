@@ -29,6 +29,7 @@ export {
 export { programMissing, programPath } from './programs.ts'
 export type { Random } from './random.ts'
 export { seededRandom } from './random.ts'
+export type { TemplateContent } from './template-database.ts'
 export type { TestPostgresOptions } from './test-postgres.ts'
 export {
   majorUnderTest,

@@ -7,6 +7,14 @@ import { activateBarriers, createBarriers, replaceClock } from './instrumentatio
 export interface TemplateOptions {
   readonly directory: string | undefined
   readonly instrumented: boolean
+  readonly content: TemplateContent | undefined
+}
+
+/** Data that takes long to create; test files share a template with it. */
+export interface TemplateContent {
+  /** Part of the name of the template; another name for other data. */
+  readonly name: string
+  readonly create: (pool: pg.Pool) => Promise<void>
 }
 
 /** Raise this number when the instrumentation changes, so that no stale template is cloned. */
@@ -23,13 +31,13 @@ export function ensureTemplate(serverUrl: string, options: TemplateOptions): Pro
   return known
 }
 
-/** Parallel test files wait for the test file that creates the template. */
+/** Parallel test files wait for the test file that creates the same template. */
 async function findOrMakeTemplate(serverUrl: string, options: TemplateOptions): Promise<string> {
   const name = await templateName(options)
   const admin = new pg.Client({ connectionString: serverUrl, application_name: 'rouse template' })
   await admin.connect()
   try {
-    await admin.query('select pg_advisory_lock($1)', [advisoryLockKey])
+    await admin.query('select pg_advisory_lock($1, hashtext($2))', [advisoryLockKey, name])
     const { rowCount } = await admin.query('select from pg_database where datname = $1', [name])
     if (rowCount === 0) await makeTemplate(admin, serverUrl, name, options)
     return name
@@ -58,18 +66,21 @@ async function makeTemplate(
       ...(options.instrumented && { transformFunction: activateBarriers }),
     })
     if (options.instrumented) await replaceClock(pool)
+    await options.content?.create(pool)
   } finally {
     await pool.end()
   }
   await admin.query(`alter database ${draft} rename to ${name}`)
 }
 
-async function templateName({ directory, instrumented }: TemplateOptions): Promise<string> {
+async function templateName(options: TemplateOptions): Promise<string> {
+  const { directory, instrumented, content } = options
   const files = await readMigrationFiles(directory ?? migrationsDirectory)
   const hash = createHash('sha256')
   for (const { name, checksum } of files.migrations) hash.update(`${name} ${checksum}\n`)
   hash.update(`functions ${files.functions?.version} ${files.functions?.checksum}\n`)
   if (instrumented) hash.update(`instrumented ${instrumentationVersion}`)
+  if (content !== undefined) hash.update(`content ${content.name}`)
   return `rouse_template_${hash.digest('hex').slice(0, 16)}`
 }
 

@@ -33,6 +33,26 @@ test('databases requested at the same time share one template', async (t) => {
   t.equal(new Set(databases.map(({ url }) => url)).size, 4)
 })
 
+test('content is created once, and each database has its own copy of it', async (t) => {
+  let created = 0
+  const content = {
+    name: 'two bumps',
+    async create(pool: pg.Pool) {
+      created += 1
+      await pool.query('select rouse.bump(), rouse.bump()')
+    },
+  }
+  const options = { directory, content }
+  const [one, two] = await Promise.all([testDatabase(t, options), testDatabase(t, options)])
+  await one.pool.query('select rouse.bump()')
+  const value = async (pool: pg.Pool) =>
+    (await pool.query('select value from rouse.counter')).rows[0].value
+  t.equal(await value(one.pool), 3)
+  t.equal(await value(two.pool), 2)
+  t.equal(await value((await testDatabase(t, { directory })).pool), 0, 'without content')
+  t.ok(created <= 1)
+})
+
 test('a frozen clock stands still until it is advanced', async (t) => {
   const { pool, freezeClock, advanceClock } = await testDatabase(t, { directory })
   await freezeClock('2026-01-01T00:00:00Z')

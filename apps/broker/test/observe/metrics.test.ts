@@ -4,7 +4,7 @@ import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import { startBroker } from '../support/broker.ts'
 import { apiOf } from '../support/http.ts'
-import { queuesInDatabase } from '../support/many-queues.ts'
+import { manyQueues } from '../support/many-queues.ts'
 
 interface Scrape {
   readonly text: string
@@ -141,8 +141,7 @@ test('no counter goes down when a worker dies', async (t) => {
 })
 
 test('the size does not depend on the number of queues', async (t) => {
-  const database = await testDatabase(t)
-  await queuesInDatabase(database, 10_000)
+  const database = await testDatabase(t, { content: manyQueues(10_000) })
   const { url } = await startBroker(t, { database, env: { ROUSE_WORKERS: '1' } })
   const api = apiOf(url)
   const items = Array.from({ length: 10_000 }, (_, n) => ({ queue: queueName(n), payload: 1 }))

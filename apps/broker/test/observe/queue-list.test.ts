@@ -3,7 +3,7 @@ import { testDatabase } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import { startBroker } from '../support/broker.ts'
 import { apiOf } from '../support/http.ts'
-import { queuesInDatabase } from '../support/many-queues.ts'
+import { manyQueues } from '../support/many-queues.ts'
 
 const queues = 10_000
 
@@ -75,7 +75,7 @@ function cursor(name: string): string {
 
 /** One worker, so that every request finds what the last one left. */
 async function startWithQueues(t: Test, count: number) {
-  const database = await testDatabase(t, { instrumented: true })
+  const database = await testDatabase(t, { content: manyQueues(count) })
   await database.pool.query(`
     create sequence rouse_test.reads;
     create or replace function rouse_test.barrier(name text) returns void language plpgsql as $$
@@ -85,7 +85,6 @@ async function startWithQueues(t: Test, count: number) {
       end if;
     end $$;
   `)
-  await queuesInDatabase(database, count)
   const node = await startBroker(t, { database, env: { ROUSE_WORKERS: '1' } })
   const reads = async (): Promise<number> => {
     const { rows } = await database.pool.query<{ reads: string }>(

@@ -1,7 +1,12 @@
-import type { TestDatabase } from '@rouse/testkit'
+import type { TemplateContent } from '@rouse/testkit'
+import type pg from 'pg'
 
-/** Stores one message in each of many queues: `q00001`, `q00002`, … */
-export async function queuesInDatabase({ pool }: TestDatabase, count: number): Promise<void> {
+/** One message in each of many queues: `q00001`, `q00002`, … */
+export function manyQueues(count: number): TemplateContent {
+  return { name: `${count} queues`, create: (pool) => createQueues(pool, count) }
+}
+
+async function createQueues(pool: pg.Pool, count: number): Promise<void> {
   await pool.query(
     `select rouse.enqueue('q' || to_char(n, 'FM00000'), '1') from generate_series(1, $1::integer) n`,
     [count],

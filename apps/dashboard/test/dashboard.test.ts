@@ -5,6 +5,7 @@ import { actionTests } from './cases/actions.ts'
 import { failureTests } from './cases/failures.ts'
 import { incidentTests } from './cases/incidents.ts'
 import { listTests } from './cases/lists.ts'
+import { otherOriginTests } from './cases/other-origins.ts'
 import { pageTests } from './cases/pages.ts'
 import { sessionTests } from './cases/sessions.ts'
 import { wakeTests } from './cases/wakes.ts'
@@ -20,6 +21,7 @@ const parts = [
   incidentTests,
   listTests,
   sessionTests,
+  otherOriginTests,
   failureTests,
 ]
 

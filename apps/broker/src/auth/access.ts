@@ -60,10 +60,7 @@ export function createAccess(
     const site = headers['sec-fetch-site']
     const isOwn = site === undefined || site === 'same-origin' || site === 'none'
     if (isOwn || origins.has(headers.origin ?? '')) return
-    throw new RouseError(
-      'forbidden',
-      'requests from pages of other origins are refused: see ROUSE_CORS_ORIGINS',
-    )
+    throw crossSite()
   }
 
   /** The principal of the session cookie. An old cookie does not keep anyone out of an open node. */
@@ -97,12 +94,17 @@ export function createAccess(
       if (credential !== undefined && tokens !== undefined && IssuerTokens.isToken(credential))
         return tokens.find(credential)
       if (authorization === undefined) {
-        const client =
-          sessionPrincipal(headers, isChange) ?? certificates?.find(socket, clock.wallMs())
-        if (client !== undefined) return client
+        const session = sessionPrincipal(headers, isChange)
+        if (session !== undefined) return session
+        const client = certificates?.find(socket, clock.wallMs())
+        if (client !== undefined) {
+          refuseOtherOrigin(headers, origins)
+          return client
+        }
       }
       // Other credentials may be for a proxy in front of this node.
       if (!isOpen()) throw unauthenticated(authorization)
+      refuseOtherOrigin(headers, origins)
       if (isAllowedHost(host)) return anonymous
       throw new RouseError(
         'forbidden',
@@ -118,6 +120,26 @@ function bearerOf(header: string): string | undefined {
   return /^bearer +(\S+)$/i.exec(header)?.[1]
 }
 
+/**
+ * For requests that count without a header that only a client of this API sends: other pages can send them, too. Browsers
+ * leave `Sec-Fetch-Site` out where a page opens a WebSocket, and on plain HTTP but for loopback. Then the origin must be
+ * the one that the request was sent to. A proxy may end TLS, and may leave the port out of `Host`.
+ */
+function refuseOtherOrigin(headers: IncomingHttpHeaders, allowed: ReadonlySet<string>): void {
+  const { origin, host } = headers
+  if (origin === undefined || headers['sec-fetch-site'] !== undefined) return
+  const sender = origin.replace(/^https?:\/\//, '')
+  const isOwn = sender === host || sender.replace(/:\d+$/, '') === host
+  if (!isOwn && !allowed.has(origin)) throw crossSite()
+}
+
+function crossSite(): RouseError {
+  return new RouseError(
+    'forbidden',
+    'requests from pages of other origins are refused: see ROUSE_CORS_ORIGINS',
+  )
+}
+
 function unauthenticated(header: string | undefined): RouseError {
   const detail =
     header === undefined
@@ -131,7 +153,8 @@ const knownHostsMax = 100
 /**
  * A page of another site can make its own name resolve to the address of a node, and then counts as the same site
  * for the browser. It still sends its name in the Host header, so a node that serves requests without credentials
- * answers only to names that are its own. Addresses are allowed: no page is loaded from one by accident.
+ * answers only to names that are its own. Addresses are allowed: no page is loaded from one by accident. The exceptions
+ * are addresses that lead to loopback without being one for browsers, which then do not say where a request comes from.
  */
 function createHostCheck(
   config: Pick<Config, 'advertiseUrl' | 'allowedHosts'>,
@@ -144,7 +167,7 @@ function createHostCheck(
 
   function check(host: string): boolean {
     const name = nameOf(host)
-    return isIP(name) !== 0 || names.has(name) || name.endsWith('.localhost')
+    return isPlainAddress(name) || names.has(name) || name.endsWith('.localhost')
   }
 
   return (host) => {
@@ -163,4 +186,12 @@ function createHostCheck(
 function nameOf(host: string): string {
   const name = /^\[(.*)\](?::\d*)?$/.exec(host)?.[1] ?? host.replace(/:\d*$/, '')
   return name.toLowerCase().replace(/\.$/, '')
+}
+
+/** Neither 0.0.0.0 and ::, nor an IPv4 address written as one of IPv6. */
+function isPlainAddress(name: string): boolean {
+  if (isIP(name) === 4) return name !== '0.0.0.0'
+  if (isIP(name) !== 6 || !URL.canParse(`http://[${name}]`)) return false
+  const { hostname } = new URL(`http://[${name}]`)
+  return hostname !== '[::]' && !hostname.startsWith('[::ffff:')
 }

@@ -94,6 +94,35 @@ test('a page of another origin is refused, with or without a credential', async 
   }
 })
 
+test('a page of another origin is refused where browsers do not say that it is one', async (t) => {
+  const host = '127.0.0.1:4600'
+  const listed = { corsOrigins: ['https://app.example'] }
+  for (const settings of [listed, { ...listed, host: '0.0.0.0', insecure: true }]) {
+    const access = accessOf(settings)
+    for (const origin of [
+      'http://evil.example',
+      'http://127.0.0.1:3000',
+      'http://127.0.0.1',
+      'https://evil.example:4600',
+      'null',
+      '',
+    ]) {
+      const upgrade = { upgrade: 'websocket', connection: 'Upgrade' }
+      t.throws(() => access.authenticate({ host, origin }), { code: 'forbidden' }, origin)
+      t.throws(() => access.authenticate({ host, origin, ...upgrade }), { code: 'forbidden' })
+    }
+    for (const own of [
+      { host, origin: 'http://127.0.0.1:4600' },
+      { host, origin: 'https://127.0.0.1:4600' },
+      { host: 'localhost', origin: 'http://localhost:8080' },
+      { host: '[::1]:4600', origin: 'http://[::1]:4600' },
+      { host, origin: 'https://app.example' },
+    ]) {
+      t.match(access.authenticate(own), { name: 'anonymous' }, own.origin)
+    }
+  }
+})
+
 test('an open node answers to its own names and to addresses only', async (t) => {
   const settings = { advertiseUrl: 'http://Node1.example:4600', allowedHosts: ['rouse.internal'] }
   const access = accessOf(settings)
@@ -114,6 +143,12 @@ test('an open node answers to its own names and to addresses only', async (t) =>
     'evil.example',
     '127.0.0.1.evil.example',
     'localhost.evil',
+    '0.0.0.0:4600',
+    '[::]:4600',
+    '[0:0::0]',
+    '[::ffff:127.0.0.1]:4600',
+    '[::ffff:7f00:1]:4600',
+    '[::FFFF:0:0]',
     '',
     'x@localhost',
   ]) {

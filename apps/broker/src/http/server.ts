@@ -29,11 +29,6 @@ const unusedMs = 500
 export function createServer(context: BrokerContext, tls?: TlsOptions): FastifyInstance {
   const { config } = context
   const faults = createFaultFinder()
-  const http = {
-    maxHeaderSize: config.headersMaxBytes,
-    headersTimeout: config.headersTimeoutMs,
-    connectionsCheckingInterval: timeoutCheckMs,
-  }
   const app = fastify({
     logger: false,
     bodyLimit: config.bodyMaxBytes,
@@ -47,7 +42,7 @@ export function createServer(context: BrokerContext, tls?: TlsOptions): FastifyI
     // With a smaller limit, a name that is too long would be reported as an unknown route, not as invalid.
     routerOptions: { maxParamLength: config.headersMaxBytes },
     ...(config.basePath === undefined ? {} : { rewriteUrl: withoutPrefix(config.basePath) }),
-    ...(tls === undefined ? { http } : { https: { ...http, ...tls } }),
+    ...connectionOptions(config, tls),
     ajv: {
       customOptions: {
         coerceTypes: false,
@@ -127,6 +122,17 @@ function closeUnusedConnections(app: FastifyInstance): void {
   })
 }
 
+/** A handshake may take as long as headers. */
+function connectionOptions(config: BrokerContext['config'], tls: TlsOptions | undefined) {
+  const http = {
+    maxHeaderSize: config.headersMaxBytes,
+    headersTimeout: config.headersTimeoutMs,
+    connectionsCheckingInterval: timeoutCheckMs,
+  }
+  if (tls === undefined) return { http }
+  return { https: { ...http, ...tls, handshakeTimeout: config.headersTimeoutMs } }
+}
+
 /** The path without the prefix of ROUSE_BASE_PATH, which a proxy in front may have left. */
 function withoutPrefix(prefix: string): (request: IncomingMessage) => string {
   return ({ url = '/' }) => {
@@ -202,10 +208,13 @@ function swallowBody(request: FastifyRequest, reply: FastifyReply): void {
   request.raw.resume()
 }
 
-/** Node's parser rejected the bytes, so Fastify has no request. Writes the response to the socket itself. */
+/**
+ * Node's parser rejected the bytes, so Fastify has no request. Writes the response to the socket itself. After an error of
+ * the connection or of TLS there is nothing to write to: a response would wait for the end of the handshake.
+ */
 function answerClientError(context: BrokerContext, error: Error, socket: Socket): void {
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
-  if (code === 'ECONNRESET' || !socket.writable) {
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
+  if (!/^(HPE|ERR_HTTP)_/.test(code) || !socket.writable) {
     socket.destroy()
     return
   }
@@ -215,7 +224,7 @@ function answerClientError(context: BrokerContext, error: Error, socket: Socket)
       : code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? 'timeout'
         : 'invalid_request',
-    code === undefined ? undefined : `the request is not valid HTTP (${code})`,
+    `the request is not valid HTTP (${code})`,
   )
   const ids = { requestId: randomUUID(), node: context.config.nodeId }
   const body = JSON.stringify(toProblem(known, ids))

@@ -1,7 +1,7 @@
 // HTTPS: certificates that are replaced without dropping connections, and clients with certificates.
 import { writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect as connectPlain } from 'node:net'
 import { join } from 'node:path'
 import { connect, createServer, type TLSSocket } from 'node:tls'
 import { eventually, testDatabase } from '@rouse/testkit'
@@ -13,7 +13,11 @@ import { type Certificate, caCertificate, certificates } from '../support/certif
 const timeout = 60_000
 
 /** A node with TLS. The files can be replaced. */
-async function startTls(t: Test, env: Readonly<Record<string, string>> = {}) {
+async function startTls(
+  t: Test,
+  files: Readonly<Record<string, string>> = {},
+  settings: Readonly<Record<string, string>> = {},
+) {
   const folder = t.testdir({
     'cert.pem': certificates.first.cert,
     'key.pem': certificates.first.key,
@@ -30,7 +34,8 @@ async function startTls(t: Test, env: Readonly<Record<string, string>> = {}) {
     ROUSE_DRAIN_DELAY_MS: '0',
     ROUSE_TLS_CERT: file('cert.pem'),
     ROUSE_TLS_KEY: file('key.pem'),
-    ...Object.fromEntries(Object.entries(env).map(([name, path]) => [name, file(path)])),
+    ...Object.fromEntries(Object.entries(files).map(([name, path]) => [name, file(path)])),
+    ...settings,
   })
   const exited = new Promise((resolve) => child.once('exit', resolve))
   t.teardown(() => {
@@ -54,9 +59,14 @@ interface Answered {
 }
 
 /** One request. Without an agent it has its own connection. */
-function ask(url: string, client?: Certificate, agent?: Agent): Promise<Answered> {
+function ask(
+  url: string,
+  client?: Certificate,
+  agent?: Agent,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answered> {
   return new Promise((resolve, reject) => {
-    const options = { ca: caCertificate, agent: agent ?? false, ...client }
+    const options = { ca: caCertificate, agent: agent ?? false, headers, ...client }
     const sent = request(url, options, (response) => {
       const socket = response.socket as TLSSocket
       const serial = socket.getPeerX509Certificate()?.serialNumber ?? ''
@@ -104,6 +114,21 @@ test('old versions of TLS, and plain HTTP, are refused', { timeout }, async (t) 
   )
 })
 
+test('a connection that does not complete its handshake in time is closed', {
+  timeout,
+}, async (t) => {
+  const { url } = await startTls(t, {}, { ROUSE_HEADERS_TIMEOUT_MS: '1000' })
+  const { port, hostname } = new URL(url)
+  for (const start of ['', '\x16\x03\x01']) {
+    const begunMs = performance.now()
+    const socket = connectPlain(Number(port), hostname, () => socket.write(start, 'latin1'))
+    t.teardown(() => socket.destroy())
+    await new Promise((resolve) => socket.resume().on('error', resolve).on('close', resolve))
+    const passedMs = performance.now() - begunMs
+    t.ok(passedMs < 20_000, `${JSON.stringify(start)}: ${Math.round(passedMs)} ms`)
+  }
+})
+
 test('a client certificate has the grants of its name, and no other certificate has any', {
   timeout,
 }, async (t) => {
@@ -119,6 +144,10 @@ test('a client certificate has the grants of its name, and no other certificate 
   t.equal(await status(certificates.forged), 401, 'another CA')
   t.equal(await status(), 401, 'none: a node with a client CA is not open')
   t.equal(await status(undefined, '/live'), 200)
+  // Browsers show the certificate to every page that opens a WebSocket, and do not say that it is of another origin.
+  const page = { origin: 'https://evil.example', upgrade: 'websocket', connection: 'Upgrade' }
+  const opened = await ask(`${url}/stats`, certificates.worker, undefined, page)
+  t.equal(opened.status, 403, 'a WebSocket of another page')
   write('grants.json', JSON.stringify({ 'DNS:guest.test': ['admin'] }))
   child.kill('SIGHUP')
   await eventually(async () => (await status(certificates.worker)) === 401)

@@ -2,8 +2,8 @@
 -- Messages that are in the log, or whose push gave a dedupe key, are cancelled over HTTP: a user's transaction
 -- may hold neither partitions and lanes nor keys, for which pushes and pops would wait.
 -- Parameters: the message's id. Result: whether it was scheduled; false if it was cancelled before, or there is
---   no such message. RS409 not_scheduled names the HTTP route; 42501 if role_grants does not
---   allow to manage its queue.
+--   no such message. RS409 not_scheduled names the HTTP route. 42501 if role_grants does not allow the role to manage
+--   any queue. A message of another queue than those it may manage is one that does not exist: ids can be guessed.
 -- Locks: its row of `scheduled`, until the end of the user's transaction; promotion and purge skip it.
 create or replace function rouse.cancel(id uuid) returns boolean
 language plpgsql security definer
@@ -12,14 +12,28 @@ as $$
 declare
   v rouse.scheduled;
   v_place record;
+  v_queue text;
 begin
   if current_setting('synchronous_commit') in ('off', 'local') then
     perform set_config('synchronous_commit', 'on', true);
   end if;
-  select s.* into v from rouse.scheduled s where s.message_id = cancel.id for update skip locked;
-  if v.id is not null then
-    perform rouse.require_role_grant('manage', v.queue);
+  if exists (select from rouse.role_grants g where g.role = session_user) then
+    if not exists (select from rouse.role_grants g where g.role = session_user and starts_with(g."grant", 'manage:')) then
+      perform rouse.raise('42501', 'forbidden', format('role %s lacks the grant manage', session_user), '{"grant": "manage"}');
+    end if;
+    v_place := rouse.place_in_id(cancel.id);
+    v_place := rouse.place_of(cancel.id, v_place.partition_id, v_place.seq);
+    v_queue := coalesce(
+      (select s.queue from rouse.scheduled s where s.message_id = cancel.id),
+      (select q.name from rouse.partitions p join rouse.queues q on q.id = p.queue_id where p.id = v_place.partition_id),
+      (select min(q.name) from rouse.dead_letters d join rouse.queues q on q.id = d.queue_id where d.message_id = cancel.id));
+    begin
+      perform rouse.require_role_grant('manage', v_queue);
+    exception when insufficient_privilege then
+      return false;
+    end;
   end if;
+  select s.* into v from rouse.scheduled s where s.message_id = cancel.id for update skip locked;
   if v.id is not null and not exists (
     select from rouse.queues q join rouse.partitions p on p.queue_id = q.id and p.name = v.partition
     join rouse.dedup d on d.partition_id = p.id and d.key = v.transaction_id and d.message_id = v.message_id
@@ -27,6 +41,7 @@ begin
   ) then
     return rouse.cancel_scheduled(cancel.id);
   end if;
+  -- It may have been promoted meanwhile.
   v_place := rouse.place_in_id(cancel.id);
   v_place := rouse.place_of(cancel.id, v_place.partition_id, v_place.seq);
   if v_place.seq is not null or exists (select from rouse.scheduled s where s.message_id = cancel.id)

@@ -33,10 +33,9 @@ function coloured(text: string, level: string): string {
   return colour === undefined ? text : `\u001b[${colour}m${text}\u001b[0m`
 }
 
-/** Texts of others must not control the terminal. */
+/** Texts of others must not control the terminal, or look like another entry: further lines are indented. */
 function clean(value: unknown): string {
-  const isShown = (character: string) => {
-    return (character >= ' ' && character !== '\u007f') || character === '\n'
-  }
-  return Array.from(String(value)).filter(isShown).join('')
+  return String(value)
+    .replaceAll(/(?!\n)[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '')
+    .replaceAll(/\n(?! )/g, '\n  ')
 }

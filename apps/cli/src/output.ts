@@ -1,7 +1,7 @@
 // Output: a table on a terminal, compact JSON in a pipe or with --json.
 import colors from 'picocolors'
 import { stringifyExact } from './exact-json.ts'
-import { formatTable, type TableColumn } from './screen/table.ts'
+import { formatTable, type TableColumn, visible } from './screen/table.ts'
 import { wrap } from './screen/wrap.ts'
 
 export interface Output {
@@ -43,7 +43,8 @@ export function createOutput(options: { readonly json?: boolean | undefined }): 
       const indent = ' '.repeat(widest + 2)
       for (const [name, value] of pairs) {
         const text = value === null || value === undefined || value === '' ? '–' : String(value)
-        line(`${colors.bold(name.padEnd(widest))}  ${text.replaceAll('\n', `\n${indent}`)}`)
+        const lines = text.split('\n').map(visible)
+        line(`${colors.bold(name.padEnd(widest))}  ${lines.join(`\n${indent}`)}`)
       }
     },
     note: (text) => note(wrap(text, noteWidth).join('\n')),

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { createOutput } from '../src/output.ts'
 import { formatQueues } from '../src/screen/queue-table.ts'
 import { formatTable } from '../src/screen/table.ts'
 import { cut, widthOf } from '../src/screen/width.ts'
@@ -29,6 +30,18 @@ test('columns stay aligned below names of any script', async (t) => {
     { title: 'N', value: () => 'x' },
   ]).map(plain)
   t.same(new Set(lines.slice(1).map((line) => widthOf(line))), new Set([12 + 2 + 1]))
+})
+
+test('texts of others do not control the terminal', async (t) => {
+  const lines: string[] = []
+  t.intercept(process.stdout, 'write', {
+    value: (text: string) => lines.push(text) > 0,
+  })
+  const text = 'a\u001b[2J\u009b31m\u202eb\nc'
+  createOutput({}).fields([['error', text]])
+  const [row = ''] = formatTable([text], [{ title: 'ERROR', value: (one) => one }]).slice(1)
+  t.equal(plain(lines.join('')), 'error  a·[2J·31m·b\n       c\n')
+  t.equal(plain(row), 'a·[2J·31m·b·c')
 })
 
 const none = { ready: 0, leased: 0, retrying: 0, scheduled: 0, dead: 0, consumers: 0, held: null }

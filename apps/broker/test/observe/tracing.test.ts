@@ -182,6 +182,16 @@ test('on a terminal an entry is one readable line without control characters', a
     JSON.stringify({ ...entry, msg: 'a\u0007b', queue: 'q\u001b]0;x', n: 2 }),
   )
   t.equal(line, '\u001b[33m06:56:43.123 WARN  n worker 1:\u001b[0m ab queue=q]0;x n=2\n')
+  const forged = {
+    ...entry,
+    msg: 'a',
+    requestId: 'x\u009b31m\u0085\u202ey',
+    reason: 'b\n06:56 INFO',
+  }
+  t.equal(
+    readableLine(JSON.stringify(forged)),
+    '\u001b[33m06:56:43.123 WARN  n worker 1:\u001b[0m a requestId=x31my reason=b\n  06:56 INFO\n',
+  )
   t.equal(readableLine('not json\n'), 'not json\n')
 })
 

@@ -97,7 +97,12 @@ function shorten(widths: number[], least: readonly number[], room: number): void
 export function showCell(value: string | number | null | undefined): string {
   if (value === null || value === undefined || value === '') return '–'
   if (typeof value === 'number') return value.toLocaleString('en-US')
-  return value.replaceAll(/\p{Cc}/gu, '·')
+  return visible(value)
+}
+
+/** The text without characters that control a terminal or turn the direction of what follows. */
+export function visible(text: string): string {
+  return text.replaceAll(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '·')
 }
 
 function pad(

@@ -18,16 +18,29 @@ interface Reported {
   readonly event: string
   readonly consumerGroup?: string
   readonly holder?: string | null
+  readonly queue?: string | null
+  /** Of a dead letter: how many. */
+  readonly messages?: number
 }
 
-/** Logs the notices on all connections of a pool, a limited number a second. */
-export function logNotices(pool: pg.Pool, log: Logger, nowMs: () => number): void {
+/**
+ * Logs the notices on all connections of a pool, a limited number a second. `onDeadLetters` gets every dead letter of an
+ * expired lease, logged or not.
+ */
+export function logNotices(
+  pool: pg.Pool,
+  log: Logger,
+  nowMs: () => number,
+  onDeadLetters: (queue: string, messages: number) => void = () => {},
+): void {
   let second = 0
   let count = 0
   let leftOut = 0
   const report = (message: string): void => {
     const reported = read(message)
     if (reported === undefined) return
+    const { event, queue, messages = 0 } = reported
+    if (event === 'dead_letter' && queue != null) onDeadLetters(queue, messages)
     const now = Math.floor(nowMs() / 1_000)
     if (now !== second) count = 0
     second = now

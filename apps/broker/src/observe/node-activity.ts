@@ -136,6 +136,13 @@ export class NodeActivity {
     this.#expiredLeases += leases
   }
 
+  /** The primary made dead letters of messages whose lease expired on the last attempt. */
+  deadLettered(queue: string, messages: number): void {
+    const counts = noCounts()
+    add(counts, 'deadLettered', messages)
+    this.#addQueues([[queue, counts]])
+  }
+
   metrics(stats: NodeMetrics['stats'], workers: Iterable<WorkerStats>): NodeMetrics {
     const totals = noTotals()
     const overdueWrites: Record<string, number> = {}

@@ -23,7 +23,7 @@ export const countedFields = [
   'failed',
   'retried',
   'buried',
-  /** Messages that an ack made dead letters, whatever its status. */
+  /** Messages that became dead letters: by an ack, whatever its status, or because the lease expired on the last attempt. */
   'deadLettered',
   /** Refused acks: the lease was lost. */
   'staleAcks',

@@ -12,7 +12,7 @@ import { ConfigError } from '../config/config-error.ts'
 import { type NodeConnections, workerEnvironment } from '../config/connections.ts'
 import type { Logger } from '../log.ts'
 import { NodeEvents } from '../observe/events/node-events.ts'
-import { NodeActivity } from '../observe/node-activity.ts'
+import type { NodeActivity } from '../observe/node-activity.ts'
 import { createTimeServices, type TimeServices } from '../scheduler/scheduler.ts'
 import { accessOf } from './closed-start.ts'
 import { KeyReader } from './key-reader.ts'
@@ -38,13 +38,14 @@ export interface NodePartsOptions {
   readonly keyTable: KeyTable
   readonly pool: pg.Pool
   readonly log: Logger
+  readonly activity: NodeActivity
   /** Called once, when the node serves requests. */
   readonly onReady: () => void
 }
 
 /** Creates the parts without starting them. */
 export function createNodeParts(options: NodePartsOptions): NodeParts {
-  const { config, identity, connections, pool, log, onReady } = options
+  const { config, identity, connections, pool, log, activity, onReady } = options
   const clock = systemClock
   const startedAtMs = clock.nowMs()
   const workers = new WorkerProcesses({
@@ -57,7 +58,6 @@ export function createNodeParts(options: NodePartsOptions): NodeParts {
   })
   const events = createEvents(config, workers)
   const { keys, issuer } = createReaders(options, workers, () => link)
-  const activity = new NodeActivity({ ...clock, namedQueuesMax: config.metricsQueuesMax })
   const host = new SharedStateHost({
     config,
     clock,

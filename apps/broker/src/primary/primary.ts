@@ -9,6 +9,7 @@ import { ConfigError } from '../config/config-error.ts'
 import { nodeConnections, primaryPoolMax } from '../config/connections.ts'
 import { openTls } from '../http/tls.ts'
 import { createLogger, type Logger, logLimit } from '../log.ts'
+import { NodeActivity } from '../observe/node-activity.ts'
 import { logNotices } from '../sql-notices.ts'
 import { mayStart } from './closed-start.ts'
 import { createNodeParts, type NodeParts } from './node.ts'
@@ -30,7 +31,9 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
     applicationName: `rouse ${config.nodeId} primary`,
     onLimit: logLimit(log),
   })
-  logNotices(pool, log, systemClock.nowMs)
+  const activity = new NodeActivity({ ...systemClock, namedQueuesMax: config.metricsQueuesMax })
+  const onDeadLetters = activity.deadLettered.bind(activity)
+  logNotices(pool, log, systemClock.nowMs, onDeadLetters)
   warnOfDeprecated(config, log)
   if (!isTlsUsable(config, log)) return 1
   let prepared: PreparedDatabase | undefined
@@ -58,8 +61,8 @@ export async function runPrimary(config: Config, reload: () => Config): Promise<
   const manager = createServiceManager(config.notifySocket, log)
   let parts: NodeParts
   try {
-    const onReady = manager.ready
-    parts = createNodeParts({ config, identity, connections, keyTable, pool, log, onReady })
+    const given = { config, identity, connections, keyTable, pool, log, activity }
+    parts = createNodeParts({ ...given, onReady: manager.ready })
     await parts.link.start()
   } catch (error) {
     log.fatal({ err: error }, 'gossip could not start')

@@ -2,7 +2,7 @@
 // removals and cron.
 
 import { provesNotCommitted } from '@rouse/database'
-import type { WakeHint } from '@rouse/protocol'
+import { completionGroup, type WakeHint } from '@rouse/protocol'
 import type { Executor, IdleGroup } from '@rouse/storage'
 import { dueTimes, poolExecutor, redriveStep, removalStep } from '@rouse/storage'
 import type pg from 'pg'
@@ -123,7 +123,8 @@ function createReaping(
       host.notifyFree(woken, 'timer')
       // A message that has expired for the last time may be moved to another queue.
       if (woken.length > 0) pollDueTimes()
-      activity.expired(woken.length)
+      // A hint for those who wait for the end of a message is not a lease.
+      activity.expired(woken.filter(({ group }) => group !== completionGroup).length)
     },
   })
 }

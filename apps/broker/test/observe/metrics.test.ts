@@ -98,6 +98,20 @@ test('every kind of work is counted once, whichever worker did it', async (t) =>
   await database.pool.query('select 1')
 })
 
+test('messages whose lease expires on the last attempt are counted as dead letters', async (t) => {
+  const { url } = await startBroker(t)
+  const api = apiOf(url)
+  await api.post('/configure', { queue: 'lost', options: { leaseTime: 1, retryLimit: 0 } })
+  const item = { queue: 'lost', partition: 'p' }
+  await api.push({ ...item, payload: 1 }, { ...item, payload: 2 })
+  t.equal((await api.pop('lost', '?batch=2')).body.messages.length, 2)
+  const dead = 'rouse_messages_dead_lettered_total{queue="lost"}'
+  await eventually(async () => (await scrape(url)).value(dead) === 2, { timeoutMs: 15_000 })
+  const seen = await scrape(url)
+  t.equal(seen.value('rouse_redeliveries_total{reason="expired"}'), 1, 'one lease')
+  t.equal(seen.value('rouse_queue_dead_letters{queue="lost"}'), 2)
+})
+
 test('a waiting pop shows as a waiter, and its wake-up by source', async (t) => {
   const { url } = await startBroker(t)
   const api = apiOf(url)

@@ -54,12 +54,13 @@ function ofQueue(figures: QueueFigures): Attention[] {
     })
   }
   if (state === 'no_consumers') {
-    const text = `${name}: ${plural(ready + retrying, 'message')} and no consumer. The oldest waits for ${duration(oldestAgeMs)}.`
+    const age = oldestAgeMs === null ? '' : ` The oldest waits for ${duration(oldestAgeMs)}.`
+    const text = `${name}: ${plural(ready + retrying, 'message')} and no consumer.${age}`
     found.push({ key: `idle ${queue}`, level: 'bad', text, action: 'See why', href: page })
   }
   if (state === 'paused' && ready + retrying > 0) {
     const text = `${name} is paused, and ${plural(ready + retrying, 'message')} wait.`
-    found.push({ key: `paused ${queue}`, level: 'warn', text, action: 'Resume it', href: page })
+    found.push({ key: `paused ${queue}`, level: 'warn', text, action: 'See the queue', href: page })
   }
   if (state === 'ok' && (oldestAgeMs ?? 0) > oldMs) {
     const text = `${name} is behind: the oldest of ${plural(ready, 'message')} waits for ${duration(oldestAgeMs)}.`

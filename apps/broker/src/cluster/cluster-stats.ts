@@ -99,9 +99,13 @@ export function askingAs(authorization: () => string): (url: string) => Promise<
 /** Every request between nodes. */
 export async function fetchFrom(url: string, authorization: string): Promise<unknown> {
   const signal = AbortSignal.timeout(answerMsMax)
-  const response = await fetch(url, { signal, headers: { authorization } })
-  if (!response.ok) throw new Error(`it answered ${response.status}`)
-  return await response.json()
+  try {
+    const response = await fetch(url, { signal, headers: { authorization } })
+    if (!response.ok) throw new Error(`it answered ${response.status}`)
+    return await response.json()
+  } catch (error) {
+    throw signal.aborted ? new Error(`no answer within ${answerMsMax / 1_000} s`) : error
+  }
 }
 
 /** The fields that are added up here or that clients rely on. */

@@ -198,7 +198,7 @@ function explainReady(group: GroupFacts, { waitingFor }: WhyOptions): Reason {
   const lastSeenAt = iso(group.lastSeenAt)
   const { ready } = group
   if (waiting > 0) {
-    const text = `${messages(ready)} ready, and the number of waiting pops is ${waiting}: delivery should follow at any moment.`
+    const text = `${messages(ready)} ready, and ${waiting === 1 ? '1 pop waits' : `${waiting} pops wait`}: delivery should follow at any moment.`
     return { code: 'ready', text, ready, waiting }
   }
   const text = `${messages(ready)} ready, but no consumer is waiting for ${ready === 1 ? 'it' : 'them'}; the last request of this group was around ${lastSeenAt}.`

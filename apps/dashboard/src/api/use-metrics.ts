@@ -6,8 +6,9 @@ import { useData } from './use-data.ts'
 export interface NodeMetrics {
   readonly node: string
   readonly metrics: Metrics
-  /** Seconds, from the creation of a message to its first delivery. */
+  /** Seconds, from the creation of a message to its first delivery, through all nodes that were read twice. */
   readonly delivery: Timing
+  readonly deliveryNodes: readonly string[]
   /** Seconds, by SQL function. */
   readonly sql: ReadonlyMap<string, Timing>
 }
@@ -25,6 +26,7 @@ export function useMetrics(): NodeMetrics | undefined {
   const { data } = useData<string>('/metrics', { everyMs })
   /** By node, because a balancer may choose another node for the next reading. */
   const before = useRef(new Map<string, Reading>())
+  const deliveries = useRef(new Map<string, Timing>())
   const [current, setCurrent] = useState<NodeMetrics>()
   useEffect(() => {
     if (data === undefined) return
@@ -33,10 +35,13 @@ export function useMetrics(): NodeMetrics | undefined {
     const now = read(metrics)
     const last = before.current.get(node)
     before.current.set(node, now)
+    // Without a reading before, the numbers would be those since the start of the node.
+    if (last !== undefined) deliveries.current.set(node, between(last.delivery, now.delivery))
     setCurrent({
       node,
       metrics,
-      delivery: between(last?.delivery, now.delivery),
+      delivery: add([...deliveries.current.values()]),
+      deliveryNodes: [...deliveries.current.keys()].toSorted(),
       sql: new Map(
         [...now.sql].map(([name, timing]) => [name, between(last?.sql.get(name), timing)]),
       ),

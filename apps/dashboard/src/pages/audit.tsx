@@ -12,31 +12,31 @@ import { useRoute } from '../shell/router.ts'
 type Entry = AuditAnswer['entries'][number]
 
 const columns: readonly Column<Entry>[] = [
-  { key: 'at', title: 'Time', width: '9.5rem', cell: ({ at }) => time(at) },
+  { key: 'at', title: 'Time', width: '9rem', cell: ({ at }) => time(at) },
   {
     key: 'outcome',
     title: 'Outcome',
-    width: '6rem',
+    width: '5rem',
     cell: ({ outcome }) => <State of={outcome} />,
   },
   { key: 'principal', title: 'Who', width: '1fr', cell: ({ principal }) => principal },
-  { key: 'verb', title: 'Verb', width: '5.5rem', isExtra: true, cell: ({ verb }) => verb },
-  { key: 'target', title: 'Target', width: '1.6fr', cell: ({ target }) => target },
+  { key: 'verb', title: 'Verb', width: '4.6rem', isExtra: true, cell: ({ verb }) => verb },
+  { key: 'target', title: 'Target', width: '1.4fr', cell: ({ target }) => target },
   {
     key: 'detail',
     title: 'Request',
-    width: '2fr',
+    width: '3fr',
     isExtra: true,
     cell: ({ detail }) => <code title={JSON.stringify(detail)}>{routeOf(detail)}</code>,
   },
   {
     key: 'address',
     title: 'Address',
-    width: '8rem',
+    width: '7rem',
     isExtra: true,
     cell: ({ address }) => address ?? '',
   },
-  { key: 'node', title: 'Node', width: '6rem', isExtra: true, cell: ({ node }) => node },
+  { key: 'node', title: 'Node', width: '5rem', isExtra: true, cell: ({ node }) => node },
 ]
 
 /** The request; entries of the command line have none. */
@@ -76,6 +76,7 @@ export function AuditPage() {
           <>
             <Table
               label="Audit"
+              things="entries"
               columns={columns}
               rows={data.entries}
               keyOf={({ id }) => id}

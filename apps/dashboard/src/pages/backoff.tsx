@@ -74,8 +74,8 @@ function BackoffRow({ group, longestMs }: { group: WaitGroup; longestMs: number 
       <span class="number">{isIdle ? '–' : nextPoll(inFlight, nextCheckInMs)}</span>
       <span class="span-text">
         {isIdle
-          ? `${node}: nobody waits`
-          : `${node}: ${plural(waiting, 'waiter')}, interval ${duration(intervalMs)}, ${consecutiveEmpty} empty polls in a row`}
+          ? `${node}: no waiters`
+          : `${node}: ${plural(waiting, 'waiter')}, interval ${duration(intervalMs)}, ${plural(consecutiveEmpty, 'empty poll')} in a row`}
       </span>
     </div>
   )

@@ -38,6 +38,8 @@ const whys: Readonly<Record<string, string>> = {
     'gossip with a peer fails. Check UDP between the nodes, ROUSE_GOSSIP_ADVERTISE and ROUSE_GOSSIP_SECRET.',
   listener_lost: 'the LISTEN connection is lost. Check ROUSE_LISTEN_URL and PostgreSQL.',
   sidecar_lost: 'a worker was lost. The log of the node says why.',
+  grant_untaken:
+    'a worker did not pop in time. Its process or PostgreSQL is overloaded: see event-loop delay and SQL time.',
 }
 
 /** What is wrong, and the action that ends it. */
@@ -48,11 +50,13 @@ function FaultsPanel({ cluster: { nodes, unreachable } }: { cluster: ClusterStat
   return (
     <Panel title="Faults">
       <ul class="attention">
-        {unreachable.map(({ id, error }) => (
+        {unreachable.map(({ id, error, state }) => (
           <li key={id} class="bad">
             <span>
-              Node {id} does not answer: {error}. Its leases expire and its messages go to other
-              consumers. Start it again; its log says why it ended.
+              Node {id} does not answer: {error}.{' '}
+              {state === 'alive'
+                ? 'It still sends gossip: it is overloaded, or its ROUSE_ADVERTISE_URL is wrong.'
+                : 'Its leases expire and its messages go to other consumers. Start it again; its log says why it ended.'}
             </span>
           </li>
         ))}
@@ -68,7 +72,7 @@ function FaultsPanel({ cluster: { nodes, unreachable } }: { cluster: ClusterStat
         {strained.map(({ node, mode }) => (
           <li key={node} class="warn">
             <span>
-              Node {node} is aggressive since {time(mode.since)}:{' '}
+              Node {node} polls at short intervals since {time(mode.since)}:{' '}
               {mode.why.map((why) => whys[why] ?? wordsOf(why)).join(' ') ||
                 'it leaves this mode when polls find nothing for a while.'}
             </span>

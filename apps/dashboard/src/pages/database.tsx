@@ -63,8 +63,9 @@ function ServerFigures({ current: { metrics } }: { current: NodeMetrics }) {
       />
       <Figure label="Overdue writes" value={count(total(metrics, 'rouse_writes_overdue'))} />
       <Figure
-        label="Calls that wait for a connection"
+        label="Waiting for a connection"
         value={count(total(metrics, 'rouse_pool_queued'))}
+        unit="calls"
       />
     </div>
   )
@@ -165,11 +166,12 @@ function SqlPanel({ current: { sql } }: { current: NodeMetrics }) {
     <Panel title="SQL time" note="since the last reading, slowest first">
       <Table
         label="SQL time"
+        things="calls"
         columns={sqlColumns}
         rows={rows}
         keyOf={({ name }) => name}
         rowsMax={10}
-        empty="No call since the last reading."
+        empty="No SQL function was called since the last reading."
       />
     </Panel>
   )
@@ -222,7 +224,7 @@ function RetentionLag({ current: { metrics } }: { current: NodeMetrics }) {
   return (
     <Panel title="Retention">
       {late.length === 0 ? (
-        <Empty title="Every job of retention is in time." />
+        <Empty title="Every retention job runs on time." />
       ) : (
         <ul>
           {late.map(({ labels, value }) => (

@@ -2,7 +2,7 @@ import type { MessageByIdAnswer, MessageWhy } from '../api/answers.ts'
 import { segment } from '../api/client.ts'
 import { useData } from '../api/use-data.ts'
 import { Curl } from '../parts/curl.tsx'
-import { duration } from '../parts/format.ts'
+import { duration, withLocalTimes } from '../parts/format.ts'
 import { Panel } from '../parts/layout.tsx'
 import { Loaded } from '../parts/notice.tsx'
 import { hrefOf } from '../shell/router.ts'
@@ -19,7 +19,7 @@ export function MessageWhyPanel({ id, message }: { id: string; message: MessageB
       <Loaded {...why}>
         {(data) => (
           <>
-            <p class="culprit">{data.summary}</p>
+            <p class="culprit">{withLocalTimes(data.summary)}</p>
             {data.culprit === null ? null : (
               <p>
                 Longest cause: {data.culprit.cause.replaceAll('_', ' ')}. {data.culprit.action}
@@ -64,7 +64,7 @@ function Spans({ why: { spans, totalMs } }: { why: MessageWhy }) {
             />
           </span>
           <span class="number">{duration(span.ms)}</span>
-          <span class="span-text">{span.text}</span>
+          <span class="span-text">{withLocalTimes(span.text)}</span>
         </div>
       ))}
     </div>

@@ -24,6 +24,7 @@ const columns: readonly Column<Message>[] = [
     key: 'state',
     title: 'State',
     width: '6.5rem',
+    narrowWidth: '5.2rem',
     cell: ({ state }) => (state === undefined ? '' : <State of={state} />),
   },
   {
@@ -37,6 +38,7 @@ const columns: readonly Column<Message>[] = [
     key: 'id',
     title: 'Id',
     width: '16.6rem',
+    narrowWidth: '1fr',
     cell: ({ id }) => (
       <a class="mono" href={hrefOf('messages', [id])}>
         {id}

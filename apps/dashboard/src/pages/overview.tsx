@@ -172,9 +172,24 @@ function ThroughputPanel() {
       {chart === undefined ? (
         <Loading />
       ) : (
-        <Chart label="Pushed and completed messages per second" {...chart} />
+        <>
+          <Chart label="Pushed and completed messages per second" {...chart} />
+          <MissingNodes series={data} />
+        </>
       )}
     </Panel>
+  )
+}
+
+/** A chart without the numbers of some nodes says so: they may be most of the messages. */
+export function MissingNodes({ series }: { series: SeriesAnswer | undefined }) {
+  const missing = series?.unreachable ?? []
+  if (missing.length === 0) return null
+  return (
+    <p class="warn-text">
+      Without the messages of {missing.map(({ id }) => id).join(', ')}:{' '}
+      {missing.length === 1 ? 'it' : 'they'} did not answer in time.
+    </p>
   )
 }
 
@@ -198,12 +213,13 @@ function LatencyPanel({ metrics }: { metrics: NodeMetrics | undefined }) {
     const seconds = metrics === undefined ? undefined : quantile(q, metrics.delivery)
     return seconds === undefined ? '–' : duration(seconds * 1_000)
   }
-  const note =
-    metrics === undefined
-      ? undefined
-      : `from the push to the first delivery, ${plural(metrics.delivery.count, 'message')} through ${metrics.node} since the last reading`
+  const nodes = metrics?.deliveryNodes ?? []
+  const read =
+    metrics === undefined || nodes.length === 0
+      ? ''
+      : `: ${plural(metrics.delivery.count, 'message')} in the last seconds through ${nodes.join(', ')}`
   return (
-    <Panel title="End-to-end time" note={note}>
+    <Panel title="End-to-end time" note={`from the push to the first delivery${read}`}>
       <div class="figures">
         <Figure label="p50" value={at(0.5)} />
         <Figure label="p95" value={at(0.95)} />

@@ -12,7 +12,7 @@ import { count, duration, plural, rate } from '../parts/format.ts'
 import { Figure, Page, Panel, State } from '../parts/layout.tsx'
 import { Loaded, Loading } from '../parts/notice.tsx'
 import { goTo, hrefOf, useRoute } from '../shell/router.ts'
-import { lastOf } from './overview.tsx'
+import { lastOf, MissingNodes } from './overview.tsx'
 import { PushPanel } from './push-panel.tsx'
 import { OptionsPanel } from './queue-options.tsx'
 import { PartitionsPanel } from './queue-partitions.tsx'
@@ -28,6 +28,7 @@ export function QueuePage({ queue }: { queue: string }) {
     readQueues()
   }
   const { confirm, dialog } = useConfirm(reload)
+  const isMissing = figures.data === undefined && figures.error?.status === 404
   return (
     <Page
       title={queue}
@@ -40,8 +41,12 @@ export function QueuePage({ queue }: { queue: string }) {
       curl={{ path: `${path}/why` }}
     >
       <Loaded {...figures}>{(data) => <QueueNumbers figures={data} />}</Loaded>
-      <WhyPanel queue={queue} {...why} confirm={confirm} onDone={reload} />
-      <SeriesPanel queue={queue} />
+      {isMissing ? null : (
+        <>
+          <WhyPanel queue={queue} {...why} confirm={confirm} onDone={reload} />
+          <SeriesPanel queue={queue} />
+        </>
+      )}
       {why.data === undefined ? null : <PartitionsPanel queue={queue} />}
       {figures.data === undefined ? null : (
         <>
@@ -209,7 +214,10 @@ function SeriesPanel({ queue }: { queue: string }) {
           <p class="muted">{error.message}</p>
         )
       ) : (
-        <Chart label={`Pushed and completed messages per second of ${queue}`} {...chart} />
+        <>
+          <Chart label={`Pushed and completed messages per second of ${queue}`} {...chart} />
+          <MissingNodes series={data} />
+        </>
       )}
     </Panel>
   )

@@ -50,6 +50,7 @@ const columns: readonly Column<QueueFigures>[] = [
     key: 'pain',
     title: 'State',
     width: '6.4rem',
+    narrowWidth: '6.2rem',
     cell: ({ state }) => <State of={state} />,
     sortBy: pain,
   },

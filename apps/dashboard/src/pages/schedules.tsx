@@ -41,7 +41,7 @@ export function SchedulesPage() {
   return (
     <Page
       title="Schedules"
-      note="Messages that are pushed at times of a cron pattern."
+      note="Messages that are pushed at the times of a cron pattern."
       curl={{ path }}
     >
       <div class="filters">
@@ -79,7 +79,12 @@ function columnsOf(
   remove: (schedule: Schedule) => void,
 ): readonly Column<Schedule>[] {
   return [
-    { key: 'name', title: 'Name', width: '1.5fr', cell: ({ name }) => name },
+    {
+      key: 'name',
+      title: 'Name',
+      width: '1.5fr',
+      cell: ({ name }) => <span title={name}>{name}</span>,
+    },
     {
       key: 'queue',
       title: 'Queue',
@@ -116,6 +121,7 @@ function columnsOf(
       key: 'actions',
       title: '',
       width: '10rem',
+      narrowWidth: '9.4rem',
       cell: (schedule) => (
         <span class="actions">
           <ActionButton

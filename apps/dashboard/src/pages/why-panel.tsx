@@ -7,6 +7,7 @@ import { shownGroup } from '../attention.ts'
 import { ActionButton } from '../parts/action.tsx'
 import type { Confirmation } from '../parts/confirm.tsx'
 import { CopyButton } from '../parts/copy.tsx'
+import { withLocalTimes } from '../parts/format.ts'
 import { Panel } from '../parts/layout.tsx'
 import { Loaded } from '../parts/notice.tsx'
 import { hrefOf } from '../shell/router.ts'
@@ -30,7 +31,7 @@ export function WhyPanel({
       <Loaded data={data} error={error}>
         {({ reasons }) => (
           <ul class="reasons">
-            {(reasons as readonly Reason[]).map((reason) => (
+            {urgentFirst(reasons as readonly Reason[]).map((reason) => (
               <li
                 key={`${reason.code} ${reason.consumerGroup ?? ''} ${JSON.stringify(reason.partition)}`}
               >
@@ -40,7 +41,7 @@ export function WhyPanel({
                     <span class="muted">group {shownGroup(reason.consumerGroup)}</span>
                   )}
                 </div>
-                <div>{reason.text}</div>
+                <div>{withLocalTimes(reason.text)}</div>
                 <div class="actions">
                   <Remedy reason={reason} {...acting} />
                 </div>
@@ -51,6 +52,14 @@ export function WhyPanel({
       </Loaded>
     </Panel>
   )
+}
+
+/** Groups that make progress come after those that do not. */
+const calm: ReadonlySet<string> = new Set(['ready', 'in_progress', 'empty'])
+
+function urgentFirst(reasons: readonly Reason[]): readonly Reason[] {
+  const isCalm = ({ code }: Reason) => Number(calm.has(code))
+  return reasons.toSorted((a, b) => isCalm(a) - isCalm(b))
 }
 
 const titles: Readonly<Record<string, string>> = {
@@ -74,6 +83,8 @@ const titles: Readonly<Record<string, string>> = {
   idle_group: 'The group is idle',
   empty: 'The queue is empty',
   dead_letters: 'There are dead letters',
+  expired: 'Messages have expired',
+  priority: 'Messages with a higher priority come first',
   database_copy: 'The database is a copy',
 }
 

@@ -17,6 +17,7 @@ export function rate(value: number | null | undefined): string {
 export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined || Number.isNaN(ms)) return '–'
   const positive = Math.max(0, ms)
+  if (positive < 0.005) return '0 ms'
   if (positive < 1) return `${positive.toFixed(2)} ms`
   if (positive < 10) return `${positive.toFixed(1)} ms`
   if (positive < 1_000) return `${Math.round(positive)} ms`
@@ -61,6 +62,13 @@ export function time(iso: string | null | undefined): string {
   const clock = at.toLocaleTimeString('en-GB')
   const isToday = at.toDateString() === new Date(nowMs()).toDateString()
   return isToday ? clock : `${at.toLocaleDateString('en-CA')} ${clock}`
+}
+
+const isoTime = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g
+
+/** Sentences of the nodes have times in UTC; people read local ones. */
+export function withLocalTimes(text: string): string {
+  return text.replace(isoTime, (iso) => time(iso))
 }
 
 export function plural(number: number, one: string, many = `${one}s`): string {

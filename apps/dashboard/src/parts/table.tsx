@@ -9,6 +9,8 @@ export interface Column<Row> {
   readonly title: string
   /** A track of the grid, such as `1fr` or `6rem`. */
   readonly width: string
+  /** On narrow screens, where seven tenths of the width do not fit the content. */
+  readonly narrowWidth?: string
   readonly isNumber?: boolean
   readonly cell: (row: Row) => ComponentChildren
   /** Present if the table can be sorted by this column; larger values first. */
@@ -19,6 +21,8 @@ export interface Column<Row> {
 
 interface TableProps<Row> {
   readonly label: string
+  /** What an empty table lacks, such as `queues`; the label if absent. */
+  readonly things?: string
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
   readonly keyOf: (row: Row) => string
@@ -35,9 +39,10 @@ const overscan = 8
 const drawnMax = 90
 
 export function Table<Row>(props: TableProps<Row>) {
-  const { label, columns, rows, keyOf, empty, rowsMax = 18, onOpen } = props
+  const { label, things = label.toLowerCase(), columns, rows, keyOf, empty, rowsMax = 18 } = props
+  const { onOpen } = props
   const { scroller, first, last, onScroll } = useWindow(rows.length, rowsMax)
-  if (rows.length === 0) return <Empty title={`No ${label.toLowerCase()}`}>{empty}</Empty>
+  if (rows.length === 0) return <Empty title={`No ${things}`}>{empty}</Empty>
   const visible = rows.slice(first, last)
   return (
     <div class="table" role="table" aria-label={label} aria-rowcount={rows.length}>
@@ -146,7 +151,10 @@ function tracksOf<Row>(columns: readonly Column<Row>[]): string {
   }
   return columns
     .filter(({ isExtra = false }) => !isExtra)
-    .map(({ width }) => (width.endsWith('fr') ? `minmax(0, ${width})` : `calc(${width} * 0.7)`))
+    .map(({ width, narrowWidth }) => {
+      const track = narrowWidth ?? (width.endsWith('fr') ? width : `calc(${width} * 0.7)`)
+      return track.endsWith('fr') ? `minmax(0, ${track})` : track
+    })
     .join(' ')
 }
 

@@ -1,14 +1,11 @@
+// The steps of a wake-up as movements: a ring around a worker, a light around a node, a dot from one place to another.
 import { useEffect, useRef } from 'preact/hooks'
-import type { Place } from './places.ts'
+import { edgeOf, type Place, type Point } from './places.ts'
 import type { WakeStep } from './wake-events.ts'
 
 const flightMs = 500
 const slowFlightMs = 1_100
-
-interface Point {
-  readonly x: number
-  readonly y: number
-}
+const still = matchMedia('(prefers-reduced-motion: reduce)')
 
 /** The steps that are visible now, as movements. */
 export function Effects({
@@ -32,30 +29,40 @@ export function Effects({
         switch (step.step) {
           case 'push':
           case 'free':
-            return <Pulse key={step.key} at={worker} kind={step.step} durationMs={durationMs} />
+            return (
+              <g key={step.key}>
+                <Light at={node} kind={step.step} durationMs={durationMs} />
+                <Pulse at={worker} kind={step.step} durationMs={durationMs} />
+              </g>
+            )
           case 'hint_sent':
             return peer === undefined ? null : (
               <Flight
                 key={step.key}
-                from={node}
-                to={peer}
+                from={edgeOf(node, peer)}
+                to={edgeOf(peer, node)}
                 kind={step.repeat === true ? 'repeat' : 'hint'}
                 durationMs={durationMs}
               />
             )
           case 'hint_lost':
             return peer === undefined ? null : (
-              <Flight key={step.key} from={peer} to={node} kind="lost" durationMs={durationMs} />
+              <Flight
+                key={step.key}
+                from={edgeOf(peer, node)}
+                to={edgeOf(node, peer)}
+                kind="lost"
+                durationMs={durationMs}
+              />
             )
           case 'grant':
             return (
               <Flight
                 key={step.key}
-                from={{ x: node.x, y: node.y - node.height / 2 }}
+                from={node.primary}
                 to={worker}
                 kind="grant"
                 durationMs={durationMs}
-                label={isSlow ? msOf(step) : undefined}
               />
             )
           case 'found':
@@ -70,7 +77,7 @@ export function Effects({
               />
             )
           default:
-            return <Pulse key={step.key} at={node} kind={step.step} durationMs={durationMs} />
+            return <Light key={step.key} at={node} kind={step.step} durationMs={durationMs} />
         }
       })}
     </g>
@@ -91,20 +98,20 @@ function Flight({
   to,
   kind,
   durationMs,
-  label,
 }: {
   from: Point
   to: Point
   kind: string
   durationMs: number
-  label?: string | undefined
 }) {
   const dot = useRef<SVGGElement>(null)
   useEffect(() => {
     const end = kind === 'lost' ? { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 } : to
+    // Without motion, the dot appears where it would arrive.
+    const start = still.matches ? end : from
     dot.current?.animate(
       [
-        { transform: `translate(${from.x}px, ${from.y}px)`, opacity: 1 },
+        { transform: `translate(${start.x}px, ${start.y}px)`, opacity: 1 },
         { transform: `translate(${end.x}px, ${end.y}px)`, opacity: 1, offset: 0.85 },
         { transform: `translate(${end.x}px, ${end.y}px)`, opacity: 0 },
       ],
@@ -116,13 +123,8 @@ function Flight({
       {kind === 'lost' ? (
         <line class="lost-line" x1={from.x} y1={from.y} x2={to.x} y2={to.y} />
       ) : null}
-      <g ref={dot} class={`flight ${kind}`}>
+      <g ref={dot} class={`flight ${kind}`} style={{ opacity: 0 }}>
         <circle r="6" />
-        {label === undefined ? null : (
-          <text class="small" x="10" y="4">
-            {label}
-          </text>
-        )}
       </g>
     </>
   )
@@ -144,19 +146,42 @@ function Pulse({
     ring.current?.animate(
       [
         { transform: 'scale(1)', opacity: 1 },
-        { transform: 'scale(2)', opacity: 0 },
+        { transform: still.matches ? 'scale(1)' : 'scale(1.9)', opacity: 0 },
       ],
       { duration: durationMs, fill: 'forwards' },
     )
   }, [])
   return (
     <g class={`pulse ${kind}`} transform={`translate(${at.x} ${at.y})`}>
-      <circle ref={ring} r="10" />
+      <circle ref={ring} r="11" />
       {label === undefined ? null : (
-        <text class="small" y="25" text-anchor="middle">
+        <text class="small" y="27" text-anchor="middle">
           {label}
         </text>
       )}
     </g>
+  )
+}
+
+/** The frame of a node lights up. */
+function Light({ at, kind, durationMs }: { at: Place; kind: string; durationMs: number }) {
+  const frame = useRef<SVGRectElement>(null)
+  useEffect(() => {
+    frame.current?.animate([{ opacity: 1 }, { opacity: 0 }], {
+      duration: durationMs,
+      fill: 'forwards',
+    })
+  }, [])
+  const { x, y, width, height } = at
+  return (
+    <rect
+      ref={frame}
+      class={`light ${kind}`}
+      x={x - width / 2}
+      y={y - height / 2}
+      width={width}
+      height={height}
+      rx="8"
+    />
   )
 }

@@ -15,10 +15,12 @@ export interface WakeStep {
   readonly count?: number | undefined
   readonly ms?: number | undefined
   readonly repeat?: boolean | undefined
+  /** In slow motion: after the push that started it. */
+  readonly offsetMs?: number | undefined
 }
 
 export function readStep(event: Readonly<Record<string, unknown>>, key: number): WakeStep {
-  // A field that is not known is null in the stream: the duration of a pop that began before anybody watched, for example.
+  // A field that is not known is null in the stream: the duration of a pop that began before the page was open, for example.
   const known = Object.entries(event).filter(([name, value]) => value !== null || name === 'queue')
   const step = Object.fromEntries(known) as unknown as WakeStep
   return { ...step, key, atMs: Date.parse(String(event.at)) }
@@ -29,9 +31,9 @@ const starts: ReadonlySet<string> = new Set(['push', 'free', 'timer', 'notify'])
 
 /** How long the consequences of a push are gathered before they are played. */
 export const gatherMs = 700
-const stretch = 150
-/** Steps on different nodes may be further apart than they were, because clocks differ. */
-const spanMsMax = 40
+const stretchMax = 150
+/** A wake-up that took longer is stretched less. */
+const playedMsMax = 6_000
 
 export interface Player {
   add(step: WakeStep): void
@@ -65,17 +67,20 @@ export function createPlayer(
     const steps = gathered.toSorted((a, b) => a.atMs - b.atMs)
     gathered = []
     isPlaying = true
-    const [first] = steps
-    let endMs = 0
+    const startMs = steps[0]?.atMs ?? 0
+    const spanMs = (steps.at(-1)?.atMs ?? 0) - startMs
+    const stretch = Math.min(stretchMax, playedMsMax / Math.max(spanMs, 1))
     for (const step of steps) {
-      const offsetMs = Math.min(Math.max(0, step.atMs - (first?.atMs ?? 0)), spanMsMax)
-      endMs = Math.max(endMs, offsetMs * stretch)
+      const offsetMs = step.atMs - startMs
       later(() => show(step, offsetMs), offsetMs * stretch)
     }
-    later(() => {
-      timers = []
-      isPlaying = false
-    }, endMs + 1_000)
+    later(
+      () => {
+        timers = []
+        isPlaying = false
+      },
+      spanMs * stretch + 1_000,
+    )
   }
 
   return {
@@ -100,6 +105,13 @@ export function createPlayer(
   }
 }
 
+/** A hint has a time that counts from it; a new request and a poll have none. */
+function grantedFor(source: string | undefined, took: string): string {
+  if (source === 'request') return 'for a new request'
+  if (source === 'fallback') return 'a poll without a hint'
+  return `${source}${took} after the hint`
+}
+
 /** A step in words. */
 export function textOf(step: WakeStep): string {
   const { node, worker, to, from, source, count = 0, ms, repeat } = step
@@ -118,9 +130,9 @@ export function textOf(step: WakeStep): string {
     case 'hint_received':
       return `${node} received the hint from ${from}`
     case 'hint_lost':
-      return `${node} misses ${count} datagrams of ${from}, and checks every waiter`
+      return `${node} misses ${count} ${count === 1 ? 'datagram' : 'datagrams'} of ${from}, and checks every waiter`
     case 'grant':
-      return `${node} lets worker ${worker} pop (${source}${took} after the hint)`
+      return `${node} lets worker ${worker} pop (${grantedFor(source, took)})`
     case 'found':
       return `${node}: worker ${worker} found ${count}${took}`
     case 'empty':

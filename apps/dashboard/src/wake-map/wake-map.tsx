@@ -45,7 +45,7 @@ export function WakeMap({
             checked={isSlow}
             onChange={(event) => setIsSlow(event.currentTarget.checked)}
           />
-          Slow motion (1 ms takes 150 ms)
+          Slow motion (up to 150 times slower)
         </label>
       }
     >
@@ -61,19 +61,26 @@ export function WakeMap({
         ))}
         <Effects steps={steps} places={places} isSlow={isSlow} />
       </svg>
+      <Legend />
       <ol class="wake-log" aria-live="off">
+        {log.length === 0 ? (
+          <li class="muted wake-hint">
+            {isSlow
+              ? 'The next push is shown in slow motion, with everything that follows from it.'
+              : 'Push a message while a consumer waits, and the way of the hint appears here.'}
+          </li>
+        ) : null}
         {log.map((step) => (
           <li key={step.key} class={`step-${step.step}`}>
-            <code>{step.queue ?? ''}</code> {textOf(step)}
+            <time>{isSlow ? `+${step.offsetMs ?? 0} ms` : clockOf(step.atMs)}</time>
+            <code title={step.queue ?? undefined}>{step.queue ?? ''}</code>
+            <span>{textOf(step)}</span>
           </li>
         ))}
       </ol>
-      <p class="muted">
-        {log.length === 0
-          ? 'Push a message while a consumer waits, and the way of the hint appears here. '
-          : ''}
-        {skipped > 0 ? `${plural(skipped, 'step')} not shown in slow motion.` : ''}
-      </p>
+      {skipped > 0 ? (
+        <p class="muted">{plural(skipped, 'step')} not shown in slow motion.</p>
+      ) : null}
     </Panel>
   )
 }
@@ -85,14 +92,18 @@ function useSteps(isSlow: boolean) {
   const keys = useRef(0)
   const player = useMemo(
     () =>
-      createPlayer((step) => {
+      createPlayer((played, offsetMs) => {
+        const step = { ...played, offsetMs }
         setSteps((last) => [...last.slice(-shownMax), step])
         setLog((last) => [step, ...last].slice(0, logMax))
         setTimeout(() => setSteps((last) => last.filter((one) => one !== step)), shownMs)
       }, setSkipped),
     [],
   )
-  useEffect(() => player.setSlow(isSlow), [player, isSlow])
+  useEffect(() => {
+    player.setSlow(isSlow)
+    setLog([])
+  }, [player, isSlow])
   useEffect(() => () => player.stop(), [player])
   const received = useCallback(
     (event: Readonly<Record<string, unknown>>) => {
@@ -103,6 +114,33 @@ function useSteps(isSlow: boolean) {
   )
   useEvents('wake', received)
   return { steps, log, skipped }
+}
+
+const legend: readonly [kind: string, text: string][] = [
+  ['push', 'push, or a partition that became free'],
+  ['hint', 'hint'],
+  ['repeat', 'hint sent again'],
+  ['grant', 'grant of the primary (P)'],
+  ['found', 'messages found'],
+  ['nothing', 'nothing found'],
+  ['lost', 'lost datagram'],
+]
+
+function Legend() {
+  return (
+    <ul class="wake-legend">
+      {legend.map(([kind, text]) => (
+        <li key={kind}>
+          <span class={`mark ${kind}`} /> {text}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function clockOf(atMs: number): string {
+  const ms = String(Math.floor(atMs % 1_000)).padStart(3, '0')
+  return `${new Date(atMs).toLocaleTimeString('en-GB')}.${ms}`
 }
 
 /** A line between two nodes; dashed and red if gossip fails between them. */
@@ -130,19 +168,45 @@ function Links({ places }: { places: readonly Place[] }) {
 }
 
 function NodeBox({ place }: { place: Place }) {
-  const { id, x, y, width, height, workers, isAlive, mode, waiting } = place
+  const { id, x, y, width, height, primary, workers, isAlive, mode, waiting } = place
   return (
     <g class={`node ${isAlive ? mode : 'gone'}`}>
-      <rect x={x - width / 2} y={y - height / 2} width={width} height={height} rx="8" />
+      <rect
+        class="frame"
+        x={x - width / 2}
+        y={y - height / 2}
+        width={width}
+        height={height}
+        rx="8"
+      />
       <text x={x} y={y - height / 2 + 18} text-anchor="middle">
         {id}
       </text>
       <text class="small" x={x} y={y + height / 2 - 8} text-anchor="middle">
         {isAlive ? `${mode}, ${plural(waiting, 'waiter')}` : 'does not answer'}
       </text>
+      {isAlive ? (
+        <g>
+          <title>The primary of {id}, which decides who pops</title>
+          <rect
+            class="primary"
+            x={primary.x - 10}
+            y={primary.y - 10}
+            width="20"
+            height="20"
+            rx="4"
+          />
+          <text class="small" x={primary.x} y={primary.y + 4} text-anchor="middle">
+            P
+          </text>
+        </g>
+      ) : null}
       {workers.map((worker) => (
         <g key={worker.id}>
-          <circle class="worker" cx={worker.x} cy={worker.y} r="9" />
+          <title>
+            Worker {worker.id} of {id}
+          </title>
+          <circle class="worker" cx={worker.x} cy={worker.y} r="11" />
           <text class="small" x={worker.x} y={worker.y + 4} text-anchor="middle">
             {worker.id}
           </text>

@@ -41,7 +41,8 @@ export const steps = [
         devDependencies['@types/node'],
       ]
       const others = [`@types/node@${types}`, ...exampleDependencies()]
-      const args = ['install', '--no-audit', '--no-fund', ...tarballs, ...others]
+      // Strict: a dependency that does not allow this version of Node must not be installed.
+      const args = ['install', '--no-audit', '--no-fund', '--engine-strict', ...tarballs, ...others]
       const output = await consumer.run('npm', args)
       for (const name of ['rouse', '@rouse/client']) {
         const path = join(consumer.folder, 'node_modules', name)

@@ -28,7 +28,18 @@ export function containerSource(startContainer: StartContainer = startImage): Po
 async function startImage(): Promise<StartedPostgreSqlContainer> {
   // Imported here because the package loads slowly and only this source needs it.
   const { PostgreSqlContainer } = await import('@testcontainers/postgresql')
+  const user = 'test'
   return new PostgreSqlContainer(image)
+    .withUsername(user)
     .withCommand(['postgres', '-c', 'fsync=off', '-c', 'max_connections=200'])
+    .withHealthCheck({
+      // The default one runs in a shell for at most a second. On a busy machine the engine kills that shell,
+      // and PostgreSQL, as process 1, inherits pg_isready. When that ends by a signal, the server takes it for
+      // a crash of one of its own processes, and drops all connections.
+      test: ['CMD', 'pg_isready', '--quiet', '--host=127.0.0.1', `--username=${user}`],
+      interval: 500,
+      timeout: 60_000,
+      retries: 1_000,
+    })
     .start()
 }

@@ -101,8 +101,8 @@ export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
       }
       if (leases.length > 0) {
         // All partitions of one pop share the lease id.
-        rejected += (await ack(executor, [{ leaseId: (leases[0] as { leaseId: string }).leaseId }]))
-          .rejected.length
+        const { leaseId } = leases[0] as { readonly leaseId: string }
+        rejected += (await untilNoRetry(() => ack(executor, [{ leaseId }]))).rejected.length
         signal.raise()
       } else if (status === 'empty') {
         const lastOne = signal.waiting === plan.consumers.length - 1
@@ -139,7 +139,7 @@ function makeBatch(
 
 const retryStates = new Set([
   'RS001', // the whole call must be repeated
-  '55P03', // a pop gave up waiting for a lock
+  '55P03', // it gave up waiting for a lock; nodes repeat it, too
 ])
 
 /** Repeats a call that fails with one of `retryStates`. Throws any other error. */

@@ -99,6 +99,24 @@ test('words are spelled right (add names and terms to test/docs/words.txt)', {
   )
 })
 
+/** Pages that show the inside of a node refer to docs/concepts.md, or are for contributors. */
+const inside = /^docs\/(chaos|concepts|events|growth|metrics|storage|testing)\.md$/
+
+test('pages for users do without the words of contributors', async (t) => {
+  const found = users
+    .filter(({ path }) => /^(docs|cluster-config)\//.test(path) && !inside.test(path))
+    .flatMap((page) =>
+      proseOf(page)
+        .split('\n')
+        .flatMap((line, i) =>
+          (line.match(/\b(hint|lane|sidecar|wait group|primary process)s?\b/gi) ?? []).map(
+            (word) => `${page.path}:${i + 1}: ${word}`,
+          ),
+        ),
+    )
+  t.same(found, [])
+})
+
 test('every error code is explained', async (t) => {
   const page = pages.find(({ path }) => path === 'docs/operations/troubleshooting.md')
   const codes = Object.entries(errorRegistry).filter(

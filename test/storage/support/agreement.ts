@@ -5,8 +5,7 @@ import {
   configure,
   type Lease,
   pop,
-  promoteReady,
-  promoteScheduled,
+  promoteDue,
   push,
   reapExpired,
   release,
@@ -210,7 +209,7 @@ async function make(
     return result
   }
   if (one.do === 'advance') return advanceClock(one.ms).then(() => null)
-  if (one.do === 'maintain') return [await reapExpired(pool), await promoteAll(pool)]
+  if (one.do === 'maintain') return [await reapExpired(pool), await promoteDue(pool)]
   if (one.do === 'pause') return setPaused(pool, 'q', one.paused)
   if (one.do === 'lose rows')
     return rows('delete from rouse.messages where seq % 3 = 0').then(() => null)
@@ -245,18 +244,6 @@ async function make(
     default:
       return one satisfies never
   }
-}
-
-/** A step ends after some milliseconds, so on a busy machine the twins would promote different numbers. */
-async function promoteAll(pool: Storage['pool']): Promise<unknown[]> {
-  const { woken } = await promoteReady(pool)
-  const all = [...woken]
-  let step: Awaited<ReturnType<typeof promoteScheduled>>
-  do {
-    step = await promoteScheduled(pool)
-    all.push(...step.woken)
-  } while (step.isMore)
-  return all
 }
 
 function partitionName(n: number): string | undefined {

@@ -89,11 +89,16 @@ function readPromoted(rows: readonly unknown[][]): ScheduledStep {
   }
 }
 
-/** Promotes everything that is due, in one step per kind. */
+/** Promotes everything that is due, or with a limit what one step of each kind finds. A step also ends after
+ * some milliseconds, so on a busy machine everything may take several. */
 export async function promoteDue(executor: Executor, limit?: number): Promise<WakeHint[]> {
-  const ready = await promoteReady(executor, limit)
-  const scheduled = await promoteScheduled(executor, limit)
-  return [...ready.woken, ...scheduled.woken]
+  const { woken } = await promoteReady(executor, limit)
+  const all = [...woken]
+  for (;;) {
+    const step = await promoteScheduled(executor, limit)
+    all.push(...step.woken)
+    if (limit !== undefined || !step.isMore) return all
+  }
 }
 
 export interface RetainOptions {

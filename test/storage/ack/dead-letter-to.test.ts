@@ -12,6 +12,7 @@ import {
   transaction,
 } from '@rouse/storage'
 import { test } from 'tap'
+import { untilNoRetry } from '../support/load.ts'
 import {
   item,
   message,
@@ -262,11 +263,7 @@ test('a transaction that pushes to the target waits for the lane of a letter, no
     acks: [item(second, 0, 'retry' as const)],
     pushes: [message('dead', 'p', 'pushed')],
   }
-  const crossed = transaction(pool, request).catch((error: { code?: string }) => {
-    // The lock timeout of the call, if the machine is slow.
-    if (error.code !== '55P03') throw error
-    return transaction(pool, request)
-  })
+  const crossed = untilNoRetry(() => transaction(pool, request))
   await waiting()
   await barrier.release()
   await acked

@@ -18,6 +18,7 @@ import {
   transaction,
 } from '@rouse/storage'
 import { type Test, test } from 'tap'
+import { untilNoRetry } from '../support/load.ts'
 import { newId } from '../support/new-id.ts'
 import { removeAll } from '../support/removal-steps.ts'
 import { retainRound } from '../support/retain-round.ts'
@@ -193,7 +194,8 @@ test('an ack with a result waits for a report in progress, and both are kept', a
     text: `select * from rouse.report_progress($1, $2, $3, $4, $5)`,
     values: [[ids[0]], [held.leaseId], [held.partitionId], [held.messages[0]?.seq], ['50']],
   })
-  const acked = ack(pool, [item(held, 0, 'completed', { result: '1' })])
+  const completed = [item(held, 0, 'completed', { result: '1' })]
+  const acked = untilNoRetry(() => ack(pool, completed))
   await waiting()
   await reporting.query('commit')
   t.same((await acked).rejected, [])

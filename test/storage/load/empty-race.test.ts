@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { ack, type Executor, type PopResult, pop, push } from '@rouse/storage'
 import { test } from 'tap'
 import { inconsistencies } from '../support/consistency.ts'
-import { loadDatabase, loadMessageCount } from '../support/load.ts'
+import { loadDatabase, loadMessageCount, untilNoRetry } from '../support/load.ts'
 
 const lanes = 8
 const iterationsPerLane = Math.ceil(loadMessageCount / 8 / lanes)
@@ -25,7 +25,7 @@ test('the next pop finds a message whose push has returned', async (t) => {
         const { status, leases } = await popNow(client, { queue, partition })
         const [lease] = leases
         if (lease?.messages[0]?.id !== item.id) return `${partition} said ${status} at push ${n}`
-        await ack(client, [{ leaseId: lease.leaseId }])
+        await untilNoRetry(() => ack(client, [{ leaseId: lease.leaseId }]))
       }
       return undefined
     }),
@@ -59,8 +59,9 @@ test('pops alone find a push that comes while its lane becomes empty', async (t)
           const { status, leases } = await popNow(popper, { queue, partition })
           for (const lease of leases) for (const { id } of lease.messages) received.add(id)
           const [lease] = leases
-          if (lease !== undefined) await ack(popper, [{ leaseId: lease.leaseId }])
-          else if (due.length > 0) return `${partition} said ${status}, but ${due.length} wait`
+          if (lease !== undefined) {
+            await untilNoRetry(() => ack(popper, [{ leaseId: lease.leaseId }]))
+          } else if (due.length > 0) return `${partition} said ${status}, but ${due.length} wait`
           else if (last) return undefined
           for (const id of answered) {
             if (received.delete(id)) answered.delete(id)
@@ -95,7 +96,7 @@ test('pops of a whole queue find what is pushed into any of its lanes', async (t
       const last = pushers === 0
       const { leases } = await popNow(client, { queue })
       for (const lease of leases) {
-        await ack(client, [{ leaseId: lease.leaseId }])
+        await untilNoRetry(() => ack(client, [{ leaseId: lease.leaseId }]))
         for (const { id } of lease.messages) received.add(id)
       }
       if (leases.length === 0 && last) return
@@ -126,7 +127,7 @@ async function popNow(
 ): Promise<PopResult> {
   const demands = [{ batch: 10, partitions: 1, holder: 'test' }]
   for (;;) {
-    const result = await pop(executor, { source, group: 'g', demands })
+    const result = await untilNoRetry(() => pop(executor, { source, group: 'g', demands }))
     if (result.status !== 'contended') return result
   }
 }

@@ -2,6 +2,7 @@
 // and what the result `empty` means.
 import { ack, extend, promoteDue, reapExpired, release } from '@rouse/storage'
 import { test } from 'tap'
+import { untilNoRetry } from '../support/load.ts'
 import { finish, item, openStorage, payloads, start } from '../support/storage.ts'
 
 // Rule 5: never two live leases on an ordered lane.
@@ -81,7 +82,7 @@ test('an ack of one message reads the clock after it has locked the lane', async
   const held = await lease('q', { leaseMs: 1_000 })
   const holder = await begin()
   await holder.query('select from rouse.lanes for no key update')
-  const late = ack(pool, [item(held)])
+  const late = untilNoRetry(() => ack(pool, [item(held)]))
   await waiting()
   await advanceClock(1_000)
   await holder.query('commit')
@@ -98,7 +99,7 @@ test('an ack that waits for a reap finds its lease gone', async (t) => {
   const reaping = await armBarrier('reap-locked')
   const reap = reapExpired(pool)
   await reaping.reached()
-  const late = finish(pool, held)
+  const late = untilNoRetry(() => finish(pool, held))
   await waiting()
   t.equal((await take('q')).status, 'empty', 'the lane is still leased')
   await reaping.release()
@@ -116,7 +117,7 @@ test('a release and an extend of one lease run one after the other, and only one
   const releasing = await armBarrier('release-locked')
   const given = release(pool, [leaseId])
   await releasing.reached()
-  const extended = extend(pool, [{ leaseId, durationMs: 60_000 }])
+  const extended = untilNoRetry(() => extend(pool, [{ leaseId, durationMs: 60_000 }]))
   await waiting()
   await releasing.release()
   t.equal((await given).released.size, 1)

@@ -1,13 +1,18 @@
-// `npm run test:containers`: the suites that use PostgreSQL, on a container of the official image instead of
-// the embedded server.
+// `npm run test:containers [-- FILES]`: the suites that use PostgreSQL, or the given files, on a container of
+// the official image instead of the embedded server.
 
 import { setup } from './setup.mjs'
 import { storageSuites } from './test/postgres-suites.mjs'
 import { reportRuns, runTap } from './test/run-tap.mjs'
+import { namedTestFiles } from './test/test-files.mjs'
 
 await setup()
 const { containerSource } = await import('../packages/testkit/dist/index.js')
-const suites = ['packages/testkit/test/postgres-source.test.ts', ...storageSuites()]
+const named = process.argv.slice(2)
+const suites =
+  named.length > 0
+    ? namedTestFiles(named)
+    : ['packages/testkit/test/postgres-source.test.ts', ...storageSuites()]
 
 const source = containerSource()
 try {

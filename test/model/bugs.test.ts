@@ -21,6 +21,7 @@ const growing = { type: 'exponential', maxMs: 50_000, baseMs: 1_000, factor: 7, 
 const withResult = { index: 0, ending: { status: 'completed', result: 7 }, by: 'receipt' }
 const rate = { limit: 2, perMs: 10_000 }
 const noFilter = { like: {}, any: undefined, number: 0 }
+const keyedItem = { ...plainItem, key: 'k' }
 const twoPartitions = [plainItem, { ...plainItem, partition: 'p' }]
 
 const allOf = {
@@ -137,6 +138,14 @@ const shows: Readonly<Record<string, { lines: readonly Line[]; says: RegExp }>> 
       ['pop', { ...anyPop, batch: 1, partitions: 1 }],
     ],
     says: /gave __QUEUE_MODE__ 1; it should get the first of 2/,
+  },
+  'free-the-key-of-a-cancelled-message': {
+    lines: [
+      ['push', [keyedItem]],
+      ['cancel', { index: 1 }],
+      ['push', [keyedItem]],
+    ],
+    says: /item 0 is queued instead of duplicate/,
   },
   'hold-a-lane-for-a-cancelled-message': {
     lines: [

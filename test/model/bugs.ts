@@ -34,6 +34,20 @@ export const modelBugs: readonly ModelBug[] = [
     ],
   },
   {
+    name: 'free-the-key-of-a-cancelled-message',
+    does: 'a cancelled message loses its dedupe key, and a late attempt of its push is stored',
+    replaces: [
+      {
+        file: 'migrations/functions/messages/cancel.sql',
+        find: `  -- barrier: cancel-written
+`,
+        put: `  delete from rouse.dedup d
+  where d.partition_id = v_message.partition_id and d.key = v_message.transaction_id and d.seq = v_message.seq;
+`,
+      },
+    ],
+  },
+  {
     name: 'lose-a-released-letter',
     does: 'a redriven message that is released after retention is never delivered again',
     replaces: [

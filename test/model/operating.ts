@@ -54,6 +54,7 @@ export function purge(world: World, queue: Queue): number {
   world.drop(world.leasesOf(queue))
   const waiting = world.scheduled.filter((one) => one.queue === queue.name)
   world.scheduled = world.scheduled.filter((one) => one.queue !== queue.name)
+  world.cancelled = world.cancelled.filter((one) => one.queue !== queue.name)
   queue.uniques.clear()
   let count = waiting.length
   for (const partition of queue.partitions.values()) {

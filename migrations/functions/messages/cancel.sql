@@ -1,6 +1,6 @@
 -- Cancels a message that no group holds or has ended. A cancelled message is never delivered. A group that
 -- began behind the message, or was moved past it, counts as one that has ended it: what it got before a seek is
--- not known.
+-- not known. The message keeps its dedupe key, so that an attempt of its push that comes late is a duplicate.
 -- Parameters: the id; the place that it names, or nulls.
 -- Result: one row with the outcome: cancelled (also if it was before), leased (with the expiry of the lease in
 --   ms since 1970), finished, or not_found. Then rows with wake hints for lanes that the message held.
@@ -80,8 +80,6 @@ begin
   insert into rouse.message_options (partition_id, seq, cancelled_at) values (v_message.partition_id, v_message.seq, v_now)
   on conflict on constraint message_options_pkey do update set cancelled_at = excluded.cancelled_at;
   update rouse.partitions p set options_until = greatest(p.options_until, v_message.seq + 1) where p.id = v_message.partition_id;
-  delete from rouse.dedup d
-  where d.partition_id = v_message.partition_id and d.key = v_message.transaction_id and d.seq = v_message.seq;
   outcome := null;
   for hint in
     with gone as (
@@ -100,7 +98,8 @@ begin
   -- barrier: cancel-written
 end $$;
 
--- Cancels a message that is not in the log yet.
+-- Cancels a message that is not in the log yet. If its push took a dedupe key, the message keeps it. Keys of SQL
+-- producers are checked when their message becomes due, so theirs is not taken.
 -- Parameters: its id. Result: whether it was scheduled. Locks: its row, with SKIP LOCKED. If another call holds
 --   it, for example a promotion, RS001 is raised.
 create or replace function rouse.cancel_scheduled(p_id uuid) returns boolean
@@ -121,10 +120,6 @@ begin
   delete from rouse.scheduled s where s.id = v.id;
   insert into rouse.cancelled (id, queue, partition, due_at, transaction_id, trace_id, payload, headers, created_at, cancelled_at, options)
   values (p_id, v.queue, v.partition, v.due_at, v.transaction_id, v.trace_id, v.payload, v.headers, v.created_at, rouse.now(), v.options);
-  -- Keys of SQL producers are stored only when their message is promoted.
-  delete from rouse.dedup d using rouse.queues q, rouse.partitions p
-  where v.origin = 'broker' and q.name = v.queue and p.queue_id = q.id and p.name = v.partition
-    and d.partition_id = p.id and d.key = v.transaction_id and d.message_id = p_id;
   return true;
 end $$;
 

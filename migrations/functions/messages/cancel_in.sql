@@ -1,6 +1,6 @@
 -- Cancels a scheduled message inside a user's own transaction: it is not delivered if the transaction commits.
--- Messages that are in the log, or whose push gave a dedupe key, are cancelled over HTTP: a user's transaction
--- may hold neither partitions and lanes nor keys, for which pushes and pops would wait.
+-- Messages that are in the log are cancelled over HTTP: a user's transaction may not hold partitions and lanes, for
+-- which pushes and pops would wait.
 -- Parameters: the message's id. Result: whether it was scheduled; false if it was cancelled before, or there is
 --   no such message. RS409 not_scheduled names the HTTP route. 42501 if role_grants does not allow the role to manage
 --   any queue. A message of another queue than those it may manage is one that does not exist: ids can be guessed.
@@ -34,11 +34,7 @@ begin
     end;
   end if;
   select s.* into v from rouse.scheduled s where s.message_id = cancel.id for update skip locked;
-  if v.id is not null and not exists (
-    select from rouse.queues q join rouse.partitions p on p.queue_id = q.id and p.name = v.partition
-    join rouse.dedup d on d.partition_id = p.id and d.key = v.transaction_id and d.message_id = v.message_id
-    where q.name = v.queue and v.origin = 'broker'
-  ) then
+  if v.id is not null then
     return rouse.cancel_scheduled(cancel.id);
   end if;
   -- It may have been promoted meanwhile.
@@ -47,7 +43,7 @@ begin
   if v_place.seq is not null or exists (select from rouse.scheduled s where s.message_id = cancel.id)
      or exists (select from rouse.dead_letters d where d.message_id = cancel.id) then
     perform rouse.raise('RS409', 'not_scheduled', format(
-      'message %s is in the log, is being promoted, or has a dedupe key: cancel it with DELETE /api/v1/messages/%s', cancel.id, cancel.id));
+      'message %s is in the log, or is being promoted: cancel it with DELETE /api/v1/messages/%s', cancel.id, cancel.id));
   end if;
   return false;
 end $$;

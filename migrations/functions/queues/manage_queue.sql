@@ -20,13 +20,13 @@ begin
   end if;
 end $$;
 
--- Removes all messages of a queue, both in the log and scheduled, with their leases, redeliveries and dedupe
+-- Removes all messages of a queue, in the log, scheduled and cancelled, with their leases, redeliveries and dedupe
 -- keys. Dead letters stay. The call raises the `tail` of each partition; removal_step later deletes the rows
 -- below it. If the queue is too large for one transaction, removal_step does the whole purge: messages pushed
 -- before the call are gone after the last step, and messages pushed later stay.
 -- Parameters: queue.
--- Result: the number of messages removed, or null if removal_step will remove them; or RS404, or RS409
---   consumer_transaction_open.
+-- Result: the number of messages removed, without those that were cancelled while they were scheduled, or null if
+--   removal_step will remove them; or RS404, or RS409 consumer_transaction_open.
 -- Locks: the advisory lock of its unique keys, the queue row (so that no partition is created meanwhile),
 --   partitions by id, lanes by (partition, group), leases by id; then as begin_removal.
 create or replace function rouse.purge(p_queue text) returns bigint
@@ -73,6 +73,7 @@ begin
   -- Promotion needs the partition locks that this call holds, so a scheduled message is either in the log
   -- already or still in rouse.scheduled.
   v_scheduled := rouse.delete_scheduled(v_queue_id, array(select s.id from rouse.scheduled s where s.queue = p_queue));
+  perform rouse.delete_cancelled(v_queue_id, array(select c.id from rouse.cancelled c where c.queue = p_queue));
   perform rouse.begin_removal('purge', p_queue, v_queue_id, '{}', 'partitions');
   return v_count + v_scheduled;
 end $$;
@@ -88,6 +89,7 @@ declare
 begin
   return (select count(*) > v_partitions_max from (select from rouse.partitions p where p.queue_id = p_queue_id limit v_partitions_max + 1) p)
     or (select count(*) > v_rows_max from (select from rouse.scheduled s where s.queue = p_queue limit v_rows_max + 1) s)
+    or (select count(*) > v_rows_max from (select from rouse.cancelled c where c.queue = p_queue limit v_rows_max + 1) c)
     or (select count(*) > v_rows_max from (
       select from rouse.partitions p join rouse.redeliveries r on r.partition_id = p.id
       where p.queue_id = p_queue_id limit v_rows_max + 1) r)
@@ -118,11 +120,33 @@ begin
   return v_count;
 end $$;
 
+-- Deletes messages that were cancelled while they were scheduled, and their dedupe keys.
+-- Parameters: the queue's id, ids of such messages. Result: the number deleted.
+-- Locks: those rows, with SKIP LOCKED: retention is deleting the others.
+create or replace function rouse.delete_cancelled(p_queue_id integer, p_ids uuid[]) returns bigint
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_count bigint;
+begin
+  with gone as (
+    delete from rouse.cancelled c
+    where c.id = any (array(select x.id from rouse.cancelled x where x.id = any (p_ids) order by x.id for update skip locked))
+    returning c.id, c.partition, c.transaction_id
+  ), forgotten as (
+    delete from rouse.dedup d using gone c join rouse.partitions p on p.queue_id = p_queue_id and p.name = c.partition
+    where d.partition_id = p.id and d.key = c.transaction_id and d.message_id = c.id
+  )
+  select count(*) into v_count from gone;
+  return v_count;
+end $$;
+
 -- Deletes a queue with its contents and dead letters. The name can be used again at once: the next push
 -- creates a queue with a new id. The contents of the deleted queue can no longer be reached, and removal_step
 -- deletes them.
 -- Parameters: queue. Result: whether it existed; or RS409 consumer_transaction_open.
--- Locks: the queue row, scheduled messages, lanes with a lease, by (partition, group), leases by id; then as
+-- Locks: the queue row, scheduled and cancelled messages, lanes with a lease, by (partition, group), leases by id; then as
 --   begin_removal. A push that has found its partition before this call commits counts as earlier: its
 --   message is deleted with the queue.
 create or replace function rouse.delete_queue(p_queue text) returns boolean
@@ -134,6 +158,7 @@ declare
   v_queue_id integer;
   v_group_ids integer[];
   v_scheduled bigint[];
+  v_cancelled uuid[];
 begin
   perform rouse.raise_durability();
   select q.id into v_queue_id from rouse.queues q where q.name = p_queue for update;
@@ -145,6 +170,10 @@ begin
   if cardinality(v_scheduled) <= v_scheduled_max then
     perform rouse.delete_scheduled(v_queue_id, v_scheduled);
   end if;
+  v_cancelled := array(select c.id from rouse.cancelled c where c.queue = p_queue limit v_scheduled_max + 1);
+  if cardinality(v_cancelled) <= v_scheduled_max then
+    perform rouse.delete_cancelled(v_queue_id, v_cancelled);
+  end if;
   v_group_ids := array(select g.id from rouse.groups g where g.queue_id = v_queue_id);
   perform rouse.lock_leased_lanes(v_group_ids);
   -- barrier: delete-locked
@@ -152,7 +181,7 @@ begin
   perform rouse.drop_leases(v_group_ids);
   delete from rouse.removals r where r.queue_id = v_queue_id and r.kind = 'purge';
   perform rouse.begin_removal('queue', p_queue, v_queue_id, v_group_ids,
-    case when cardinality(v_scheduled) > v_scheduled_max then 'scheduled' else 'partitions' end);
+    case when greatest(cardinality(v_scheduled), cardinality(v_cancelled)) > v_scheduled_max then 'scheduled' else 'partitions' end);
   delete from rouse.groups g where g.queue_id = v_queue_id;
   delete from rouse.queues q where q.id = v_queue_id;
   return true;

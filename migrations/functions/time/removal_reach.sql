@@ -39,8 +39,8 @@ begin
     select t.* into v from rouse.partitions t where t.id = p_key.partition_id;
     return p_key.seq < rouse.purged_to(v, p.requested_at);
   end if;
-  -- The message is scheduled, and no index finds its row by key. It was scheduled one dedupe window before
-  -- its key expires.
+  -- The message is scheduled, or was cancelled then, and no index finds its row by key. It was scheduled one
+  -- dedupe window before its key expires.
   return p_key.expires_at <= p.requested_at + (select q.dedup_window_ms from rouse.queues q where q.id = p.queue_id) * interval '1 millisecond';
 end $$;
 

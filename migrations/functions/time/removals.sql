@@ -1,7 +1,7 @@
 -- Deletes what operators purged or deleted, in steps that nodes run one after the other.
 --
 -- A removal goes through phases; it begins with the first that it needs:
---   scheduled   scheduled messages and their keys (only if there are too many for the operator's call)
+--   scheduled   scheduled and cancelled messages and their keys (only if there are too many for the operator's call)
 --   tails       a purge in steps: raises the `tail` of each partition past everything pushed before the call
 --   partitions  rows: for a purge, messages and keys below `keys_from`; for a queue, the contents of its
 --               partitions, then the partitions; for a group, its lanes and redeliveries
@@ -147,20 +147,22 @@ begin
   return p;
 end $$;
 
--- Deletes scheduled messages of a removal, and those that were cancelled.
--- Parameters: the removal, the maximum number of rows. Result: the number deleted. Locks: those rows.
+-- Deletes scheduled messages of a removal, and those that were cancelled, with their dedupe keys.
+-- Parameters: the removal, the maximum number of rows of each kind. Result: the number deleted of the kind that had
+--   more. Locks: those rows.
 create or replace function rouse.remove_scheduled(p rouse.removals, p_rows integer) returns bigint
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off
 as $$
 begin
-  delete from rouse.cancelled c where c.id = any (array(
-    select x.id from rouse.cancelled x where x.queue = p.queue and x.cancelled_at <= p.requested_at
-    order by x.partition, x.due_at, x.id limit p_rows));
-  return rouse.delete_scheduled(p.queue_id, array(
-    select s.id from rouse.scheduled s
-    where s.queue = p.queue and rouse.is_removed(p, s.origin, s.created_at, s.xmin)
-    order by s.partition, s.due_at limit p_rows));
+  return greatest(
+    rouse.delete_cancelled(p.queue_id, array(
+      select c.id from rouse.cancelled c where c.queue = p.queue and c.cancelled_at <= p.requested_at
+      order by c.partition, c.due_at, c.id limit p_rows)),
+    rouse.delete_scheduled(p.queue_id, array(
+      select s.id from rouse.scheduled s
+      where s.queue = p.queue and rouse.is_removed(p, s.origin, s.created_at, s.xmin)
+      order by s.partition, s.due_at limit p_rows)));
 end $$;
 
 -- Purges one partition of everything pushed up to a time. A lease that also holds later messages keeps those.

@@ -42,6 +42,23 @@ export const operatorBugs: readonly Bug[] = [
     seconds: 20,
   },
   {
+    name: 'free-the-keys-of-the-cancelled',
+    does: 'a cancel forgets the dedupe key of its message, and a repeated push is stored again',
+    replaces: [
+      {
+        file: `${functions}/messages/cancel.sql`,
+        find: '  -- barrier: cancel-written\n',
+        put: `  delete from rouse.dedup d
+  where d.partition_id = v_message.partition_id and d.key = v_message.transaction_id and d.seq = v_message.seq;
+`,
+      },
+    ],
+    caughtBy: ['dedup doubles'],
+    workloads: ['cancels'],
+    faults: [],
+    seconds: 20,
+  },
+  {
     name: 'lose-moved-letters',
     does: 'deadLetterTo sometimes neither moves a given-up message nor stores it as a dead letter',
     replaces: [

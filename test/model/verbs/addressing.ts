@@ -321,15 +321,9 @@ function cancelScheduled(world: World, one: Scheduled): void {
   world.scheduled = world.scheduled.filter((other) => other !== one)
 }
 
+/** The message keeps its dedupe key: an attempt of its push that comes late is a duplicate. */
 export function cancel(world: World, target: Target): void {
   if (target.kind === 'cancelled') return
-  const { message } = target.kind === 'log' ? target : target.one
-  const partition =
-    target.kind === 'log'
-      ? target.partition
-      : world.queues.get(target.one.queue)?.partitions.get(target.one.partition)
-  const key = message.key === undefined ? undefined : partition?.keys.get(message.key)
-  if (key !== undefined && key.id === message.id) partition?.keys.delete(message.key as string)
   if (target.kind === 'log') {
     target.message.isCancelled = true
     for (const lane of target.partition.lanes.values()) lane.again.delete(target.message.seq)

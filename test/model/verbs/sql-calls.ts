@@ -24,10 +24,7 @@ export const sqlCalls = [
     async run(scene, { index }): Promise<Deed> {
       const { world, product } = scene
       if (index % 3 > 0) await enqueueMany(scene, [{ ...plainItem, delayMs: 60_000 }])
-      // Whether a push with a dedupe key may be cancelled depends on the window of the key.
-      const targets = targetsOf(world).filter(
-        (one) => one.kind !== 'scheduled' || one.one.message.key === undefined,
-      )
+      const targets = targetsOf(world)
       const scheduled = targets.filter(({ kind }) => kind === 'scheduled')
       const target = pick(index % 3 > 0 && scheduled.length > 0 ? scheduled : targets, index)
       if (target === undefined) return undefined

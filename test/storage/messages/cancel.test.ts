@@ -134,25 +134,6 @@ test('a failed message that is cancelled no longer holds its lane', async (t) =>
   t.same(await drained(storage), [2])
 })
 
-test('a cancelled key can be used again', async (t) => {
-  const storage = await opened(t)
-  const { cancel, pool, take } = storage
-  await take('q')
-  const keyed = async (payload: unknown, delayMs?: number) => {
-    const rest = { id: newId(), transactionId: 'key', ...(delayMs && { delayMs }) }
-    return (await push(pool, [message('q', 'p', payload, rest)])).items[0]
-  }
-  for (const delayMs of [undefined, 5_000]) {
-    const first = await keyed(1, delayMs)
-    t.match(await keyed(2), { status: 'duplicate', messageId: first?.messageId })
-    await cancel(first?.messageId as string)
-    const second = await keyed(3)
-    t.match(second, { status: 'queued' })
-    await cancel(second?.messageId as string)
-  }
-  t.same(await drained(storage), [])
-})
-
 test('a scheduled message is cancelled, and shown as that', async (t) => {
   const storage = await opened(t)
   const { advanceClock, cancel, pool, rows } = storage

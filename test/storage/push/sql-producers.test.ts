@@ -334,14 +334,14 @@ test('cancel refuses what is not scheduled, and names the route', async (t) => {
     message('q', 'p', 2, { id: newId(), delayMs: 1_000, transactionId: 'k' }),
     message('q', 'p', 3, { id: newId(), delayMs: 1_000 }),
   ])
-  const [logged, keyed, plain] = pushed.items.map(({ messageId }) => messageId)
-  for (const id of [logged, keyed]) {
-    await t.rejects(rows('select rouse.cancel($1)', [id]), {
-      code: 'RS409',
-      message: new RegExp(`DELETE /api/v1/messages/${id}`),
-    })
+  const [logged, ...scheduled] = pushed.items.map(({ messageId }) => messageId)
+  await t.rejects(rows('select rouse.cancel($1)', [logged]), {
+    code: 'RS409',
+    message: new RegExp(`DELETE /api/v1/messages/${logged}`),
+  })
+  for (const id of scheduled) {
+    t.same(await rows('select rouse.cancel($1)', [id]), [{ cancel: true }])
   }
-  t.same(await rows('select rouse.cancel($1)', [plain]), [{ cancel: true }])
   t.same(await rows('select rouse.cancel($1)', [newId()]), [{ cancel: false }])
   t.same(await rows('select rouse.cancel(gen_random_uuid())'), [{ cancel: false }])
 })

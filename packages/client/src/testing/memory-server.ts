@@ -63,7 +63,7 @@ export class MemoryServer {
   /** In the order of their pushes. */
   #scheduled: MemoryMessage[] = []
   /** Cancelled before they were due. */
-  readonly #cancelled: MemoryMessage[] = []
+  #cancelled: MemoryMessage[] = []
   readonly #waiters = new Set<() => void>()
   /** Groups that a worker consumes, as `queue` and `group`. */
   readonly #consumed = new Map<string, number>()
@@ -214,11 +214,14 @@ export class MemoryServer {
     return this.#scheduled.filter((message) => message.queue === queue).length
   }
 
+  /** Forgets the messages of a queue that are scheduled, or were cancelled then. */
   unschedule(queue: string): void {
-    this.#scheduled = this.#scheduled.filter((message) => message.queue !== queue)
+    const isOther = (message: MemoryMessage): boolean => message.queue !== queue
+    this.#scheduled = this.#scheduled.filter(isOther)
+    this.#cancelled = this.#cancelled.filter(isOther)
   }
 
-  /** Ends a message that no group holds or has ended. */
+  /** Ends a message that no group holds or has ended. It keeps its dedupe key. */
   cancel(message: MemoryMessage): void {
     message.cancelledMs = this.nowMs
     for (const { delivery } of this.queue(message.queue).deliveriesOf(message)) {

@@ -65,6 +65,23 @@ export function runMessageSuite(name: string, open: OpenSubject): void {
     t.same(await queue.pop({ batch: 9, partitions: 9 }), [], 'nothing is left')
   })
 
+  test(`${name}: a cancelled message keeps its dedupe key until a purge, and frees its unique key`, async (t) => {
+    const { rouse } = await open(t)
+    for (const delay of ['1h', 0] as const) {
+      const queue = rouse.queue(unique())
+      const options = { partition: 'a', unique: { key: 'u' } }
+      const first = await queue.push(1, { ...options, delay, dedupeKey: 'k' })
+      await rouse.messages.cancel(first.id)
+      const late = await queue.push(1, { ...options, dedupeKey: 'k' })
+      t.match(late, { id: first.id, status: 'duplicate' })
+      t.match(await queue.push(2, options), { status: 'queued' })
+      await queue.purge()
+      await t.rejects(rouse.messages.get(first.id), { code: 'not_found' })
+      t.match(await queue.push(3, { ...options, dedupeKey: 'k' }), { status: 'queued' })
+      t.same(dataOf(await queue.pop({ batch: 9 })), [3])
+    }
+  })
+
   test(`${name}: messages are cancelled by a filter, which may only count`, async (t) => {
     const { rouse } = await open(t)
     const queue = rouse.queue(unique())

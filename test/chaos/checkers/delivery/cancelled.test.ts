@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { Story } from '../../support/story.ts'
 import { cancelledAndDelivered } from './cancelled.ts'
+import { dedup } from './dedup.ts'
 import { lost } from './lost.ts'
 
 test('cancelled: a message that is delivered after its cancellation', async (t) => {
@@ -35,4 +36,12 @@ test('lost: a message that was or may be cancelled is not lost, one with a refus
   const ended = (outcome: 'ok' | 'unknown' | 'fail') =>
     lost(new Story().push('a', { at: 0 }).cancel('a', { at: 10, outcome }).history()).count
   t.same([ended('ok'), ended('unknown'), ended('fail')], [0, 0, 1])
+})
+
+test('dedup: an attempt that is stored after its repeat was cancelled is found', async (t) => {
+  const story = new Story().push('a', { at: 0, key: 'k', outcome: 'unknown' })
+  story.push('a', { at: 10, key: 'k' }).cancel('a', { at: 20 })
+  t.equal(dedup(story.history()).count, 0)
+  story.pop('a', { at: 30, id: 'id of the first attempt' })
+  t.match(dedup(story.history()).violations, [{ what: 'a has 2 ids for one key' }])
 })

@@ -15,7 +15,8 @@ const retryMs = 100
 
 /**
  * Half of the messages are cancelled at about the time when they are delivered or become due. None is both
- * cancelled and delivered, and all others are delivered. The SDK cancels half of them.
+ * cancelled and delivered, and all others are delivered. The SDK cancels half of them. Some pushes are repeated after the
+ * cancellation, as by a client whose answer was lost: the repeat is a duplicate.
  */
 export const cancels: Workload = {
   name: 'cancels',
@@ -45,7 +46,9 @@ function producerOf(
         if (id === undefined) return 'unknown'
         if (client.random.next() < 0.5) return 'ok'
         await client.pause(client.random.below((item.delayMs ?? 20) * 1.5), client.producing)
-        return await cancelUntilAnswered(client, raw, id)
+        const cancelled = await cancelUntilAnswered(client, raw, id)
+        if (client.random.next() < 0.25) await pushedId(client, raw, item)
+        return cancelled
       })
     },
   }

@@ -199,3 +199,21 @@ test('a list of a time span begins at its first message', async (t) => {
   )
   t.equal(cursor, null)
 })
+
+test('a late attempt of a push is a duplicate of its cancelled repeat', async (t) => {
+  const cancels = {
+    'by its id': (_: string, id: string) => api.del(`/messages/${id}`),
+    'by a filter': (queue: string) =>
+      api.del(`/messages?queue=${queue}&state=${queue.endsWith('later') ? 'scheduled' : 'ready'}`),
+  }
+  for (const [how, cancel] of Object.entries(cancels)) {
+    for (const delayMs of [0, 60_000]) {
+      const queue = `${unique()}-${delayMs > 0 ? 'later' : 'now'}`
+      const item = { queue, payload: 1, dedupeKey: 'k', delayMs }
+      const id = await push(item)
+      t.equal((await cancel(queue, id)).status, 200)
+      t.match((await api.push(item)).body, [{ status: 'duplicate', id }], `${how}, ${delayMs} ms`)
+      t.equal((await api.pop(queue)).status, 204)
+    }
+  }
+})

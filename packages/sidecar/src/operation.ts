@@ -3,6 +3,7 @@ import type {
   AckItem,
   AwaitedMessage,
   CommittedTransaction,
+  Extended,
   Extension,
   Lease,
   NewMessage,
@@ -95,8 +96,8 @@ export interface OperationResults {
   ACK: AckOutcome
   ACK_BATCH: AckOutcome[]
   TRANSACTION: CommittedTransaction
-  /** The new expiry in ms since 1970, or null if the lease is lost. */
-  RENEW_LEASE: number | null
+  /** Null if the lease is lost. */
+  RENEW_LEASE: Extended | null
   /** Whether the lease still holds the message. */
   PROGRESS: boolean
   END_WAIT: EndOutcome

@@ -115,6 +115,7 @@ export function withAnswer(call: WireCall, json: unknown, refusedAsStale: boolea
     case 'ack':
       return withVerdict(call, json, refusedAsStale)
     case 'extend':
+      return json === undefined ? call : { ...call, ...lastingAs(json) }
     case 'release':
     case 'purge':
     case 'seek':
@@ -123,6 +124,10 @@ export function withAnswer(call: WireCall, json: unknown, refusedAsStale: boolea
     case 'cancel':
       return call
   }
+}
+
+function lastingAs(json: unknown): { readonly lastsMs: number } {
+  return { lastsMs: (json as { remainingMs: number }).remainingMs }
 }
 
 function fromQuery({ searchParams }: URL): Record<string, unknown> {

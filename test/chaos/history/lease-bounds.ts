@@ -68,7 +68,7 @@ export function leaseBounds(
       if (sure) lower(bounds.releasedMax, pop, record.end)
       continue
     }
-    const extension = (record.seconds ?? 0) * 1_000
+    const extension = record.lastsMs ?? (record.seconds ?? 0) * 1_000
     if (sure) raise(bounds.expiresMin, pop, record.start + extension - clockMs)
     // A call without a response may take effect at any later time.
     raise(

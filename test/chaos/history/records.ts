@@ -97,8 +97,10 @@ export interface AckRecord extends Call {
 export interface LeaseRecord extends Call {
   readonly kind: 'extend' | 'release'
   readonly receipt: string
-  /** The duration of an extension. */
+  /** The duration of an extension, as requested. */
   readonly seconds?: number
+  /** How long the lease lasts from the answer on: less if a transaction with ack_in had locked it. */
+  readonly lastsMs?: number
 }
 
 /**

@@ -128,9 +128,15 @@ export class Story {
     return this
   }
 
-  extend([message]: readonly PoppedMessage[], seconds: number, step: Step): this {
-    if (message !== undefined)
-      this.records.push({ kind: 'extend', ...call(step), receipt: message.receipt, seconds })
+  /** `lastsMs`: how long the lease lasts by the answer, if that is less than was requested. */
+  extend(
+    [message]: readonly PoppedMessage[],
+    seconds: number,
+    { lastsMs = seconds * 1_000, ...step }: Step & { readonly lastsMs?: number },
+  ): this {
+    if (message === undefined) return this
+    const { receipt } = message
+    this.records.push({ kind: 'extend', ...call(step), receipt, seconds, lastsMs })
     return this
   }
 

@@ -1,6 +1,5 @@
-import { ackIn } from '@rouse/client/sql'
 import type { ChaosClient } from '../clients/chaos-client.ts'
-import { ackUntilAnswered, consume } from '../clients/consuming.ts'
+import { ackUntilAnswered, consume, workBySdk } from '../clients/consuming.ts'
 import { countAround, paced } from '../clients/producing.ts'
 import { ackInTransaction, enqueue } from '../clients/sql-calls.ts'
 import { clients, type Workload } from './workload.ts'
@@ -11,11 +10,10 @@ const producerCount = 2
 const transactionsPerSecond = 20
 const itemsMean = 2
 const rollbackShare = 0.2
-const retryMs = 100
 
 /**
  * Producers that enqueue in their own transactions, some of them rolled back, and consumers that acknowledge
- * in their own transactions, one of them with the SDK.
+ * in their own transactions, one of them with a worker of the SDK.
  */
 export const sqlProducers: Workload = {
   name: 'sql-producers',
@@ -44,15 +42,10 @@ export const sqlProducers: Workload = {
   ],
 }
 
-/** Not with a worker: it extends its leases, and a lease that an open ack_in has locked is not extended. */
-async function ackInBySdk(client: ChaosClient): Promise<void> {
-  const consumer = client.sdk().queue(queue)
-  while (!client.consuming.aborted) {
-    const asked = { batch: 10, partitions: 4, wait: '2s', signal: client.consuming } as const
-    const messages = await consumer.pop(asked).catch(() => [])
-    if (messages.length === 0) await client.pause(retryMs, client.consuming)
-    for (const message of messages) {
-      await ackInTransaction(client, message, (executor) => ackIn(executor, message))
-    }
-  }
+/** If the transaction was not committed for certain, the handler throws, and the worker ends the attempt. */
+function ackInBySdk(client: ChaosClient): Promise<void> {
+  return workBySdk(client, { queue }, { concurrency: 4 }, async (message, context) => {
+    const outcome = await ackInTransaction(client, message, (sql) => context.ackIn(sql))
+    if (outcome !== 'ok') throw new Error(`the transaction ended as ${outcome}`)
+  })
 }

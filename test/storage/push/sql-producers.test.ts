@@ -7,7 +7,6 @@ import {
   deleteQueue,
   enqueue,
   enqueueMany,
-  extend,
   type Lease,
   messageById,
   promoteDue,
@@ -15,6 +14,7 @@ import {
   push,
   reapExpired,
   release,
+  renew,
 } from '@rouse/storage'
 import type pg from 'pg'
 import { test } from 'tap'
@@ -114,7 +114,9 @@ for (const ordering of ['partition', 'none']) {
     t.same((await ack(pool, [item(held)])).rejected, [0])
     t.same((await ack(pool, [item(held, 0, 'failed')])).rejected, [0])
     t.equal((await release(pool, [held.leaseId])).released.size, 0)
-    t.same(await extend(pool, [{ leaseId: held.leaseId, durationMs: 99_000 }]), [start + 1_000])
+    t.same(await renew(pool, [{ leaseId: held.leaseId, durationMs: 99_000 }]), [
+      { expiresAtMs: start + 1_000, leftMs: 1_000 },
+    ])
     await advanceClock(60_000)
     t.same(await reapExpired(pool), [])
     await client.query('commit')

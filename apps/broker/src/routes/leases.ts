@@ -28,15 +28,16 @@ export function leaseRoutes(app: FastifyInstance, context: BrokerContext): void 
     async (request): Promise<ExtendAnswer> => {
       const { leaseId } = request.params as Params
       const { seconds = requestDefaults.extendSeconds, exact } = request.body as ExtendBody
-      const expiresAtMs = await context.sidecar.submit({
+      const extended = await context.sidecar.submit({
         kind: 'RENEW_LEASE',
         leaseId: leaseOf(leaseId, request.principal),
         durationMs: seconds * 1_000,
         exact,
       })
-      if (expiresAtMs === null) throw leaseLost()
-      const expiresAt = new Date(expiresAtMs).toISOString()
-      return { leaseId, expiresAt, newExpiresAt: expiresAt, success: true }
+      if (extended === null) throw leaseLost()
+      const expiresAt = new Date(extended.expiresAtMs).toISOString()
+      const remainingMs = Math.max(0, Math.floor(extended.leftMs))
+      return { leaseId, expiresAt, newExpiresAt: expiresAt, remainingMs, success: true }
     },
   )
 

@@ -2,7 +2,7 @@
 // due times, and the messages from the primary.
 import { isCompletionGroup, type WakeHint } from '@rouse/protocol'
 import type { Coordinator, Operation, SidecarDbPool } from '@rouse/sidecar'
-import type { AckItem, NewMessage, PushedMessage } from '@rouse/storage'
+import type { AckItem, Extended, NewMessage, PushedMessage } from '@rouse/storage'
 import type { EncryptedQueues } from '../encryption/sealing.ts'
 import {
   createOutbox,
@@ -183,8 +183,9 @@ function mayBeDue({ status }: AckItem): boolean {
 }
 
 /** An exact time may be earlier than the one that the scheduler knows. */
-function notifyExpiry(expiresAtMs: unknown, outbox: Outbox<WorkerMessage>): void {
-  if (typeof expiresAtMs === 'number') outbox.post({ type: 'expires', atMs: expiresAtMs })
+function notifyExpiry(result: unknown, outbox: Outbox<WorkerMessage>): void {
+  const extended = result as Extended | null
+  if (extended !== null) outbox.post({ type: 'expires', atMs: extended.expiresAtMs })
 }
 
 function requestDuePoll(_result: unknown, outbox: Outbox<WorkerMessage>): void {

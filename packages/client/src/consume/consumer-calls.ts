@@ -150,13 +150,18 @@ export class ConsumerCalls<Data> {
     readAnswer(await this.#post(`/messages/${message.id}/progress`, body, limits))
   }
 
-  /** Resolves to false if the lease is lost. */
+  /**
+   * Resolves to how long the lease lasts now, or to undefined if it is lost. While a transaction with ack_in is open, the
+   * lease is not extended. A node of release 0.1.0 does not say how long it lasts.
+   */
   async extend(
     leaseId: string,
     lease: { readonly seconds: number; readonly exact?: boolean | undefined },
     limits: CallLimits = {},
-  ): Promise<boolean> {
-    return outcomeOf(await this.#post(`/lease/${leaseId}/extend`, lease, limits)) === 'accepted'
+  ): Promise<number | undefined> {
+    const answer = await this.#post(`/lease/${leaseId}/extend`, lease, limits)
+    if (outcomeOf(answer) !== 'accepted') return undefined
+    return readAnswer<{ remainingMs?: number }>(answer).remainingMs ?? lease.seconds * 1_000
   }
 
   /** Releases the remaining messages of the lease. A lease with none left also counts as released. */

@@ -13,7 +13,7 @@ export interface HeldLease {
   readonly size: number
   /** Messages not yet known to have ended. */
   open: number
-  /** When the lease was granted or last extended; it expires one lease time later. */
+  /** One lease time before the lease expires: when it was granted or last extended. */
   sinceMs: number
   renewing: boolean
   lost: boolean

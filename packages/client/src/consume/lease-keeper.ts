@@ -1,16 +1,17 @@
 // Renews each lease of a worker until all its messages have ended, including those that wait for a handler. A
 // lease is renewed after a third to a half of its time. It counts as lost when the server reports the loss,
-// or when its time passes without a successful renewal.
+// or when its time passes without a successful renewal. A lease that a transaction with ackIn has locked is not
+// extended: the answer says how much of its time is left, and the renewal is tried again.
 import { nowMs } from '../clock.ts'
 import type { HeldLease } from './held.ts'
 
 export interface LeaseKeeperOptions {
   readonly leaseMs: number
-  /** Resolves to false if the lease is lost. */
+  /** Resolves to how long the lease lasts from then on, or to undefined if it is lost. */
   readonly extend: (
     lease: HeldLease,
     limits: { readonly timeoutMs: number; readonly retryForMs: number },
-  ) => Promise<boolean>
+  ) => Promise<number | undefined>
   readonly onLost: (lease: HeldLease) => void
   readonly onError: (error: unknown) => void
 }
@@ -68,8 +69,8 @@ export class LeaseKeeper {
     const sentMs = nowMs()
     lease.renewing = true
     try {
-      const held = await extend(lease, { timeoutMs: leaseMs / 4, retryForMs: leftMs })
-      if (held) lease.sinceMs = sentMs
+      const lastsMs = await extend(lease, { timeoutMs: leaseMs / 4, retryForMs: leftMs })
+      if (lastsMs !== undefined) lease.sinceMs = sentMs + Math.min(lastsMs, leaseMs) - leaseMs
       else if (lease.open > 0) this.#lose(lease)
     } catch (error) {
       onError(error)

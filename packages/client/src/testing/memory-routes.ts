@@ -254,7 +254,7 @@ function extend(server: MemoryServer, id: string, seconds: number): MemoryAnswer
   const lease = server.leaseOf(id)
   if (lease === undefined) return lost()
   lease.expiresMs = Math.max(lease.expiresMs, server.nowMs + seconds * 1_000)
-  return { status: 200, body: { extended: true } }
+  return { status: 200, body: { extended: true, remainingMs: lease.expiresMs - server.nowMs } }
 }
 
 function lost(): MemoryAnswer {

@@ -26,6 +26,11 @@ export const ExtendAnswerSchema = Type.Object({
     format: 'date-time',
     description: 'Repeats expiresAt for existing clients',
   }),
+  remainingMs: Type.Integer({
+    minimum: 0,
+    description:
+      'From now to expiresAt. Less than asked for while a transaction with rouse.ack_in is open',
+  }),
   success: Type.Literal(true),
 })
 export type ExtendAnswer = Static<typeof ExtendAnswerSchema>

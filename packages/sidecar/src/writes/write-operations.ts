@@ -8,13 +8,14 @@ import {
   type CommittedTransaction,
   type Connections,
   type Executor,
+  type Extended,
   type Extension,
-  extend,
   type NewMessage,
   type ProgressReport,
   type PushedMessage,
   push,
   release,
+  renew,
   reportProgress,
   type TransactionRequest,
   targetPartition,
@@ -81,7 +82,7 @@ export class WriteOperations {
   readonly #pushes: WriteQueue<PushInput, PushedMessage[]>
   readonly #acks: WriteQueue<AckInput, AckOutcome[]>
   readonly #transactions: WriteQueue<TransactionRequest, CommittedTransaction>
-  readonly #renewals: WriteQueue<Extension, number | null>
+  readonly #renewals: WriteQueue<Extension, Extended | null>
   readonly #reports: WriteQueue<ProgressReport, boolean>
   readonly #releases: WriteQueue<string, boolean>
 
@@ -133,7 +134,7 @@ export class WriteOperations {
     return this.#transactions.submit(request)
   }
 
-  renew({ leaseId, durationMs, exact }: Extension): Promise<number | null> {
+  renew({ leaseId, durationMs, exact }: Extension): Promise<Extended | null> {
     return this.#renewals.submit({ leaseId, durationMs, exact })
   }
 
@@ -261,8 +262,8 @@ export class WriteOperations {
     observer.pushed(pushes, result.pushed)
   }
 
-  #renew(inputs: readonly Extension[], executor: Executor): Promise<(number | null)[]> {
-    return extend(executor, inputs)
+  #renew(inputs: readonly Extension[], executor: Executor): Promise<(Extended | null)[]> {
+    return renew(executor, inputs)
   }
 
   async #release(leaseIds: readonly string[], executor: Executor): Promise<boolean[]> {

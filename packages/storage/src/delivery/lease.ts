@@ -5,7 +5,7 @@ import { hintFields, readWakeHint } from '../wake-hint.ts'
 
 const extendCall = {
   name: 'extend',
-  columns: 'lease_id, expires_ms',
+  columns: `lease_id, expires_ms, expires_ms - date_part('epoch', rouse.now()) * 1000`,
   parameters: ['uuid[]', 'bigint[]'],
 }
 
@@ -22,11 +22,29 @@ export interface Extension {
   readonly exact?: boolean | undefined
 }
 
+export interface Extended {
+  /** In ms since 1970, by the clock of the database. */
+  readonly expiresAtMs: number
+  /**
+   * How long the lease still lasts. Less than was asked for if a transaction with ack_in has locked the lease: it is
+   * not extended then.
+   */
+  readonly leftMs: number
+}
+
 /** The new expiry of each lease in ms since 1970, or null if it is lost. */
 export async function extend(
   executor: Executor,
   leases: readonly Extension[],
 ): Promise<(number | null)[]> {
+  return (await renew(executor, leases)).map((lease) => lease?.expiresAtMs ?? null)
+}
+
+/** How long each lease lasts now, or null if it is lost. */
+export async function renew(
+  executor: Executor,
+  leases: readonly Extension[],
+): Promise<(Extended | null)[]> {
   const values = [
     uuidArray(leases.map((lease) => lease.leaseId)),
     int8Array(leases.map((lease) => lease.durationMs)),
@@ -37,7 +55,9 @@ export async function extend(
         boolArray(leases.map(({ exact }) => exact === true)),
       ])
     : await callRows(executor, extendCall, values)
-  return rows.map((row) => row[1] as number | null)
+  return rows.map(([, expiresAtMs, leftMs]) =>
+    expiresAtMs === null ? null : { expiresAtMs: expiresAtMs as number, leftMs: leftMs as number },
+  )
 }
 
 const releaseCall = {

@@ -57,6 +57,17 @@ test('overlap: an extension counts from its request', async (t) => {
   t.equal(overlappingLeases(storyWith(6_100).history()).count, 0)
 })
 
+test('overlap: an extension that was not granted leaves the lease as it was', async (t) => {
+  const storyWith = (again: number): Story => {
+    const story = new Story().push('a', { at: 0 })
+    story.extend(story.pop('a', { at: 10, leaseMs: 3_000 }), 5, { at: 1_000, lastsMs: 2_000 })
+    story.pop('a', { at: again })
+    return story
+  }
+  t.equal(overlappingLeases(storyWith(2_900).history()).count, 1)
+  t.equal(overlappingLeases(storyWith(3_200).history()).count, 0)
+})
+
 test('overlap: a long poll may have leased long before its response', async (t) => {
   const story = new Story().push('a', { at: 0 })
   story.fault(0, 4_000)

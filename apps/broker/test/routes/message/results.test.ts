@@ -155,6 +155,26 @@ test('progress is shown until it is replaced, and refused without the lease', as
   t.match(await report(100), lost)
 })
 
+test('an extension says how long the lease lasts: not longer while a transaction with ack_in is open', async (t) => {
+  const queue = unique()
+  for (let n = 0; n < 2; n += 1) await push(queue)
+  const [first] = (await pop(queue, '&leaseSeconds=100')) as [Popped]
+  const extended = async () =>
+    (await api.post(`/lease/${first.leaseId}/extend`, { seconds: 1_000 })).body.remainingMs
+  const consumer = await node.database.pool.connect()
+  try {
+    await consumer.query('begin')
+    await consumer.query('select rouse.ack_in($1)', [first.receipt])
+    const leftMs = await extended()
+    t.ok(leftMs > 0 && leftMs <= 100_000, `${leftMs}`)
+    await consumer.query('rollback')
+  } finally {
+    consumer.release()
+  }
+  const leftMs = await extended()
+  t.ok(leftMs > 100_000 && leftMs <= 1_000_000, `${leftMs}`)
+})
+
 test('leases of single messages are extended, shortened and ended alone', async (t) => {
   const queue = unique()
   for (let n = 0; n < 3; n += 1) await push(queue)

@@ -23,13 +23,17 @@ as $$
     where o.partition_id = p_partition_id and o.seq = p_seq and o.cancelled_at is not null)
 $$;
 
--- Whether the ttlMs of a message in the log has passed.
+-- Whether a message in the log is too old to be delivered: its own ttlMs has passed, or a limit of its queue.
 -- Parameters: partition and seq. Result: a boolean. Locks: none.
 create or replace function rouse.is_expired(p_partition_id bigint, p_seq bigint) returns boolean
 language sql stable
 as $$
   select exists (select from rouse.message_options o
     where o.partition_id = p_partition_id and o.seq = p_seq and o.expires_at <= rouse.now())
+  or exists (
+    select from rouse.partitions p, rouse.queues q, rouse.messages m
+    where p.id = p_partition_id and q.id = p.queue_id and (q.ttl_ms > 0 or q.wait_ms_max > 0)
+      and m.partition_id = p_partition_id and m.seq = p_seq and rouse.too_old(m, null, q, rouse.now()))
 $$;
 
 -- The status of a message for a group: cancelled, pending, leased, retrying (to be redelivered), dead or

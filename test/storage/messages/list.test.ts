@@ -4,6 +4,7 @@ import {
   cancelMessage,
   listMessages,
   type MessageFilter,
+  messageById,
   type NewMessage,
   promoteDue,
   purge,
@@ -169,3 +170,22 @@ test('a list goes on after the partition where it stopped was removed', async (t
   const second = await listMessages(pool, filter, first.next)
   t.match(second.messages, [{ partition: 'c' }])
 })
+
+for (const option of ['ttl', 'maxWaitTimeSeconds']) {
+  test(`a message that is too old by the ${option} of its queue is not ready, in lists and by its id`, async (t) => {
+    const { add, advanceClock, list, pool, set, take } = await opened(t)
+    await set('q', { [option]: 60 })
+    const id = await add('p', 1)
+    await advanceClock(60_000)
+    t.same(await list({ status: 'pending' }), ['1 pending'])
+    await advanceClock(1)
+    await add('p', 2)
+    for (const group of ['g', 'g']) {
+      t.same(await list({ group }), ['1 completed', '2 pending'])
+      t.same(await list({ group, status: 'pending' }), ['2 pending'])
+      await take('q', { group, partition: 'other' })
+    }
+    t.match((await messageById(pool, id))?.groups, [{ status: 'completed' }])
+    t.match(await cancelMessage(pool, id), { outcome: 'finished' })
+  })
+}

@@ -21,6 +21,7 @@ const growing = { type: 'exponential', maxMs: 50_000, baseMs: 1_000, factor: 7, 
 const withResult = { index: 0, ending: { status: 'completed', result: 7 }, by: 'receipt' }
 const rate = { limit: 2, perMs: 10_000 }
 const noFilter = { like: {}, any: undefined, number: 0 }
+const expiring = { ...plainItem, ttlMs: 10_000 }
 const keyedItem = { ...plainItem, key: 'k' }
 const twoPartitions = [plainItem, { ...plainItem, partition: 'p' }]
 
@@ -306,6 +307,15 @@ const correct: Readonly<Record<string, readonly Line[]>> = {
     ['pop', anyPop],
     ['advance', 40_000],
     ['pop', anyPop],
+  ],
+  'retention goes past a released message that has expired': [
+    ['push', [expiring, expiring]],
+    ['push', [plainItem, plainItem]],
+    ['pop', { ...anyPop, batch: 2 }],
+    ['release', latest],
+    ['advance', 3_700_000],
+    ['pop', anyPop],
+    ['retain', { worksOff: 'completed', afterMs: 90_000_000 }],
   ],
   'dead letters go through a chain of queues, with their headers': [
     ['configure', { queue: 'b', options: { deadLetterTo: 'c', retryLimit: 0 } }],

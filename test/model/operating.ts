@@ -191,10 +191,10 @@ export function retentionLimits(world: World, queue: Queue, partition: Partition
     [...lane.again.keys()].filter((seq) => mayBeFresh(lane, seq)),
   )
   const evictedTo = olderThan(world, partition, evictMs)
-  /** `nexts` are the cursors of the groups. */
-  const wantedFor = (nexts: readonly number[]): number => {
+  /** `nexts` are the cursors of the groups, `back` the released messages that a cursor may have gone back to. */
+  const wantedFor = (nexts: readonly number[], back: readonly number[]): number => {
     const completedTo = Math.min(
-      nexts.length === 0 ? 0 : Math.min(...nexts, ...givenBack),
+      nexts.length === 0 ? 0 : Math.min(...nexts, ...back),
       olderThan(world, partition, completedMs),
     )
     return options.retentionEnabled ? Math.max(completedTo, evictedTo) : 0
@@ -212,11 +212,15 @@ export function retentionLimits(world: World, queue: Queue, partition: Partition
     ),
   )
   const nexts = lanes.map(({ next }) => next)
-  const mostWanted = wantedFor(nexts.map((next) => nextOpen(world, partition, next)))
+  // A pop may have passed a released message that has expired.
+  const mostWanted = wantedFor(
+    nexts.map((next) => nextOpen(world, partition, next)),
+    givenBack.filter((seq) => !isOld(seq)),
+  )
   const limit = (wanted: number, held: readonly number[]) =>
     Math.min(Math.max(partition.tail, wanted), ...held)
   return {
-    least: limit(wantedFor(nexts), [...leaseStarts(world, partition), ...again]),
+    least: limit(wantedFor(nexts, givenBack), [...leaseStarts(world, partition), ...again]),
     most: limit(options.retentionEnabled ? nextOpen(world, partition, mostWanted) : mostWanted, [
       ...leased,
       ...keeping,

@@ -22,7 +22,7 @@ import {
 } from '../world.ts'
 import { plainItem, push } from './producing.ts'
 
-interface Logged {
+export interface Logged {
   readonly kind: 'log'
   readonly id: string
   readonly queue: Queue
@@ -220,7 +220,7 @@ export function targetsOf(world: World): Target[] {
 }
 
 /** Messages whose ids are not known yet have an empty one. */
-function loggedIn(queue: Queue): Logged[] {
+export function loggedIn(queue: Queue): Logged[] {
   return [...queue.partitions.values()].flatMap((partition) =>
     [...partition.log.values()].map(
       (message): Logged => ({ kind: 'log', id: message.id ?? '', queue, partition, message }),
@@ -229,13 +229,13 @@ function loggedIn(queue: Queue): Logged[] {
 }
 
 /** A purged message is not listed. */
-function listedAs(world: World, target: Logged, group: string): string {
+export function listedAs(world: World, target: Logged, group: string): string {
   const state = stateIn(world, target, group)
   return state === 'ready' && target.message.seq < target.partition.tail ? 'gone' : state
 }
 
 /** Whether the list of a group may or may not have the message as ready or retrying. */
-function isUnclear(world: World, target: Logged, group: string): boolean {
+export function isUnclear(world: World, target: Logged, group: string): boolean {
   const { queue, partition, message } = target
   if (message.isCancelled) return false
   const again = partition.lanes.get(group)?.again.get(message.seq)

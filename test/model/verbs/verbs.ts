@@ -6,6 +6,7 @@ import { consuming } from './consuming.ts'
 import { crossing } from './crossing.ts'
 import { letters } from './dead-letters.ts'
 import { ending } from './ending.ts'
+import { listing } from './listing.ts'
 import { operating } from './operating.ts'
 import { ownTransactions } from './own-transactions.ts'
 import { passingTime } from './passing-time.ts'
@@ -22,6 +23,7 @@ export const verbs: readonly Verb[] = [
   ...ending,
   ...reporting,
   ...addressing,
+  ...listing,
   ...operating,
   ...letters,
   ...passingTime,

@@ -7,6 +7,7 @@ import {
   exchangeNodes,
   fireSchedule,
   joinCluster,
+  promoteDue,
   queueFacts,
   readCopyState,
   redriveStep,
@@ -14,7 +15,7 @@ import {
 } from '@rouse/storage'
 import type pg from 'pg'
 import { test } from 'tap'
-import { openStorage, payloads, type Storage } from '../support/storage.ts'
+import { item, openStorage, payloads, type Storage } from '../support/storage.ts'
 
 const moved = `update rouse.cluster set database_name = 'original'`
 const otherServer = 'update rouse.cluster set system_identifier = system_identifier # 1'
@@ -146,3 +147,23 @@ function exchange(pool: pg.Pool) {
   const own = { id: 'a', incarnation: 1, httpUrl: null, gossipAddress: 'a:1', version: '1' }
   return exchangeNodes(pool, own, 30_000)
 }
+
+test('in a copy, deadLetterTo moves every letter once, before and after it is adopted', async (t) => {
+  const { lease, pool, rows, send, set, take } = await openStorage(t)
+  await joinCluster(pool)
+  await set('q', { deadLetterTo: 'letters' })
+  await send('q', 'p', [1, 2, 3])
+  const giveUp = async () => ack(pool, [item(await lease('q'), 0, 'dlq')])
+  await giveUp()
+  // The dump is made between the ack and the promotion of the letter.
+  await pool.query(moved)
+  await promoteDue(pool)
+  await giveUp()
+  await promoteDue(pool)
+  await giveUp()
+  t.ok(await adoptCopy(pool))
+  for (let times = 0; times < 2; times += 1) await promoteDue(pool)
+  t.same(payloads(await take('letters', { batch: 9 })), [1, 2, 3])
+  t.same(await rows('select from rouse.scheduled'), [])
+  t.same(await rows('select from rouse.dead_letters'), [])
+})

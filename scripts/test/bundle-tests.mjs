@@ -58,6 +58,7 @@ export async function bundleTests(given, others = allTestFiles()) {
   const script = await transform(outputFiles[0].text, {
     format: 'cjs',
     target: 'node20',
+    supported: { 'dynamic-import': false }, // as in bundle-node.mjs
     sourcemap: 'external',
     sourcesContent: false,
   })
@@ -105,22 +106,28 @@ function writeTests({ code, map }) {
  * them: an import of such a package would be at the top of the bundle.
  */
 function keepPackages({ onResolve, onLoad, resolve }, tap) {
-  onResolve({ filter: /^[^./#]/ }, async ({ path, importer, kind, resolveDir, pluginData }) => {
+  onResolve({ filter: /^[^./#]/ }, async ({ path, importer, resolveDir, pluginData }) => {
     if (pluginData?.isInner) return undefined
     if (path === 'tap') return { path: tap, namespace: 'outside' }
     if (!external.test(path)) return undefined
-    const found = await resolve(path, { kind, importer, resolveDir, pluginData: { isInner: true } })
+    const from = { importer, resolveDir, pluginData: { isInner: true } }
+    const common = await resolve(path, { kind: 'require-call', ...from })
+    const found =
+      common.errors.length === 0
+        ? common
+        : await resolve(path, { kind: 'import-statement', ...from })
     if (found.errors.length > 0) return { path, external: true } // an optional package that is not installed
-    return { path: found.path, namespace: 'outside' }
+    // By an ending such as .mjs esbuild would take the text below for a module.
+    return { path: `${found.path}?`, namespace: 'outside' }
   })
   onResolve({ filter: /^/, namespace: 'outside' }, ({ path }) => ({ path, external: true }))
   onLoad({ filter: /^/, namespace: 'outside' }, ({ path }) => {
-    const name = JSON.stringify(path)
-    // A module that waits at its top cannot be required.
+    const name = JSON.stringify(path.replace(/\?$/, ''))
+    // A module that waits at its top cannot be required. run-bundled.cjs imports it.
     const waits = /\/dictionary-/.test(path)
     return {
       contents: waits
-        ? `const { default: all } = await import(${name})\nexport default all`
+        ? `const { default: all } = await importModule(${name})\nexport default all`
         : `module.exports = require(${name})`,
     }
   })

@@ -5,7 +5,7 @@ const { readFileSync, renameSync, writeFileSync } = require('node:fs')
 const { createRequire, wrap } = require('node:module')
 const path = require('node:path')
 const { pathToFileURL } = require('node:url')
-const { constants, Script } = require('node:vm')
+const { Script } = require('node:vm')
 
 // pg looks at it to find out where it runs. Without it, in Node 20, it creates a Response instead, for which
 // Node loads the whole of fetch: 30 ms of CPU.
@@ -22,7 +22,6 @@ exports.runBundle = (file, role) => {
   // The bundle is ASCII; latin1 is the fastest way to read it.
   const script = new Script(wrap(readFileSync(file, 'latin1')), {
     filename: file,
-    importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
     ...(cachedData && { cachedData }),
   })
   if (cachedData === undefined) {

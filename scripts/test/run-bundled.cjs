@@ -7,6 +7,9 @@ const loader = path.join(__dirname, '../typescript/register.mjs')
 /** What Node sets for a module that still waits at its top when nothing is left to do. */
 const unfinished = 13
 
+/** For modules that cannot be required: a script from the code cache cannot import. */
+globalThis.importModule = (file) => import(pathToFileURL(file).href)
+
 exports.runTestFile = (script) => {
   const [, , file] = process.argv
   // As if the file itself had been started; tests also start TypeScript programs with the same options.

@@ -7,6 +7,7 @@ import {
   enqueue,
   promoteDue,
   promotePartition,
+  promoteScheduled,
   purge,
   push,
   reapExpired,
@@ -302,7 +303,7 @@ test('a queue deleted with many scheduled messages is not created again when the
   await enqueue(producer, { queue: 'q', partition: 'p', payload: '"later"' })
   await deleteQueue(pool, 'q')
   await freezeClock(start + 1_000)
-  await promoteDue(pool)
+  await promoteScheduled(pool)
   t.same(await promotePartition(pool, { queue: 'q', partition: 'p' }, { limit: 9, lockMs: 9 }), [])
   t.same(await rows('select from rouse.queues'), [])
   const before = (await rows('select from rouse.scheduled')).length

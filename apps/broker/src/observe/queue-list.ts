@@ -1,6 +1,6 @@
 // The list of all queues with their figures. Reading the figures of 10,000 queues takes PostgreSQL most of a
 // second, so a worker whose lists take long keeps all figures in memory: it reads them again in the background,
-// but only while the list is in use. A worker whose lists are fast keeps nothing, and every list is exact.
+// but only while the list is in use. A worker whose lists are fast or short keeps nothing, and every list is exact.
 import { setImmediate as nextTick } from 'node:timers/promises'
 import type { QueueFigures } from '@rouse/storage'
 
@@ -31,6 +31,8 @@ export interface QueueListOptions {
 
 /** A list that takes longer than this is kept. */
 const slowMs = 50
+/** A list of at most this many queues is never kept: if it takes long, the database is busy or far away. */
+const shortMax = 100
 /** The share of time in which the workers of a node together may read all figures. */
 const busyShare = 0.2
 const refreshMsMin = 1_000
@@ -90,7 +92,7 @@ export class QueueList {
     const figures = await readAll()
     const tookMs = nowMs() - atMs
     const snapshot = { queues: await this.#listed(figures), atMs }
-    if (tookMs > slowMs && !this.#isKeeping) {
+    if (isWorthKeeping(figures, tookMs) && !this.#isKeeping) {
       this.#isKeeping = true
       this.#snapshot = snapshot
       this.#keepLater(tookMs)
@@ -106,7 +108,7 @@ export class QueueList {
       const figures = await readAll()
       tookMs = nowMs() - atMs
       const queues = await this.#listed(figures)
-      this.#snapshot = tookMs > slowMs ? { queues, atMs } : undefined
+      this.#snapshot = isWorthKeeping(figures, tookMs) ? { queues, atMs } : undefined
     } catch {
       // The last figures are shown until they are too old. Requests report the failure.
     }
@@ -136,6 +138,10 @@ export class QueueList {
     }
     return listed
   }
+}
+
+function isWorthKeeping({ length }: readonly QueueFigures[], tookMs: number): boolean {
+  return tookMs > slowMs && length > shortMax
 }
 
 function isSame(a: QueueFigures, b: QueueFigures): boolean {

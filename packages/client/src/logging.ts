@@ -26,7 +26,7 @@ export function createReporter(logger: Logger | undefined): (queue: string) => R
     if (seen.has(key) || seen.size >= distinctMax) return
     seen.add(key)
     // oxlint-disable-next-line no-console
-    console.error(`${text} (further failures of this kind are not printed; pass onError or logger)`)
+    console.error(`${text} (more failures of this kind are not printed; pass onError or logger)`)
   }
 }
 

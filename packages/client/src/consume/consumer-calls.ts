@@ -151,16 +151,16 @@ export class ConsumerCalls<Data> {
   }
 
   /**
-   * Resolves to how long the lease lasts now, or to undefined if it is lost. While a transaction with ack_in is open, the
+   * Resolves to how long the lease lasts now, or to 0 if it is lost. While a transaction with ack_in is open, the
    * lease is not extended. A node of release 0.1.0 does not say how long it lasts.
    */
   async extend(
     leaseId: string,
     lease: { readonly seconds: number; readonly exact?: boolean | undefined },
     limits: CallLimits = {},
-  ): Promise<number | undefined> {
+  ): Promise<number> {
     const answer = await this.#post(`/lease/${leaseId}/extend`, lease, limits)
-    if (outcomeOf(answer) !== 'accepted') return undefined
+    if (answer.status === 409) return 0
     return readAnswer<{ remainingMs?: number }>(answer).remainingMs ?? lease.seconds * 1_000
   }
 

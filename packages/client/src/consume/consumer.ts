@@ -177,8 +177,7 @@ export class Consumer<Data, Queues> {
     { exact, ...options }: { readonly exact?: boolean | undefined } & CallOptions = {},
   ): Promise<void> {
     const time = { seconds: readLease(lease), exact }
-    const leftMs = await this.#calls().extend(message.leaseId ?? '-', time, options)
-    if (leftMs === undefined) throw leaseLost()
+    if (!(await this.#calls().extend(message.leaseId ?? '-', time, options))) throw leaseLost()
   }
 
   /** Returns all messages of the same pop that have not ended, as if they had not been delivered. */

@@ -89,7 +89,7 @@ export function failedBy(error: unknown): Ending {
  */
 export const rolledBack: Ending = {
   status: 'failed',
-  error: 'the handler returned, but the transaction of its ackIn was rolled back',
+  error: 'the handler returned, but the transaction of ackIn was rolled back',
   errorCode: 'ack_in_rolled_back',
 }
 

@@ -7,11 +7,11 @@ import type { HeldLease } from './held.ts'
 
 export interface LeaseKeeperOptions {
   readonly leaseMs: number
-  /** Resolves to how long the lease lasts from then on, or to undefined if it is lost. */
+  /** Resolves to how long the lease lasts from then on, or to 0 if it is lost. */
   readonly extend: (
     lease: HeldLease,
     limits: { readonly timeoutMs: number; readonly retryForMs: number },
-  ) => Promise<number | undefined>
+  ) => Promise<number>
   readonly onLost: (lease: HeldLease) => void
   readonly onError: (error: unknown) => void
 }
@@ -70,7 +70,7 @@ export class LeaseKeeper {
     lease.renewing = true
     try {
       const lastsMs = await extend(lease, { timeoutMs: leaseMs / 4, retryForMs: leftMs })
-      if (lastsMs !== undefined) lease.sinceMs = sentMs + Math.min(lastsMs, leaseMs) - leaseMs
+      if (lastsMs) lease.sinceMs = sentMs + Math.min(0, lastsMs - leaseMs)
       else if (lease.open > 0) this.#lose(lease)
     } catch (error) {
       onError(error)

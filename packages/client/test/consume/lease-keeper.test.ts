@@ -8,7 +8,7 @@ import { LeaseKeeper } from '../../src/consume/lease-keeper.ts'
 const leaseMs = 3_000
 
 /** Resolves to how a lease with little time left ended, if its extensions get these answers. */
-async function keptWith(answers: readonly (number | undefined)[]) {
+async function keptWith(answers: readonly number[]) {
   let extensions = 0
   const lease: HeldLease = {
     id: 'lease',
@@ -25,7 +25,7 @@ async function keptWith(answers: readonly (number | undefined)[]) {
       extend: async () => {
         extensions += 1
         if (extensions > answers.length) ended('extended')
-        return answers[extensions - 1]
+        return answers[extensions - 1] ?? leaseMs
       },
       onLost: () => ended('lost'),
       onError: reject,
@@ -60,5 +60,5 @@ test('a lease that another call extended for longer is extended as if it lasted 
 })
 
 test('a lease that the server no longer knows is lost at once', async (t) => {
-  t.match(await keptWith([undefined]), { end: 'lost', extensions: 1 })
+  t.match(await keptWith([0]), { end: 'lost', extensions: 1 })
 })

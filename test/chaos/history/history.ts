@@ -19,6 +19,8 @@ import { type Span, Windows } from './windows.ts'
 
 /** A pop without a response may have kept running for this long after its own wait was over. */
 const unansweredPopMs = 10_000
+/** A node gives a pop that runs at its deadline this much longer (`pop-scheduler.ts`). */
+const deadlineGraceMs = 40
 
 export class History {
   readonly #tables: HistoryTables
@@ -133,8 +135,9 @@ export class History {
   }
 
   /**
-   * Whether the group of this delivery sent a pop without a response that may have leased messages in that
-   * time.
+   * Whether the group of this delivery sent a pop that may have leased messages in that time without returning them:
+   * one without a response, or one that was answered after its deadline. The lease of such a pop came too late, and is
+   * released.
    */
   lostPop(delivery: Delivery, from: number, to: number): boolean {
     const { deliveries, lanes } = this.#tables
@@ -166,7 +169,8 @@ export class History {
   }
 
   /**
-   * The times of a consumer's pops without a response, including pops by the namespace or task of its queue.
+   * The times of a consumer's pops without a response, or with a late one, including pops by the namespace or task of its
+   * queue.
    */
   *#lostPopSpansOf(consumer: number): Iterable<Span> {
     const { names, consumers, queues } = this.#tables
@@ -181,9 +185,12 @@ export class History {
 
   *#lostPopSpans(consumer: number): Iterable<Span> {
     for (const row of this.#popsOf.of(consumer)) {
-      const pop = this.#rows.pop(row)
-      if (pop.outcome !== 'unknown') continue
-      yield { from: pop.start, to: Math.min(pop.end, pop.start + pop.waitMs + unansweredPopMs) }
+      const { start, end, waitMs, outcome } = this.#rows.pop(row)
+      if (outcome === 'unknown') {
+        yield { from: start, to: Math.min(end, start + waitMs + unansweredPopMs) }
+      } else if (waitMs > 0 && end - start >= waitMs + deadlineGraceMs) {
+        yield { from: start, to: end + unansweredPopMs }
+      }
     }
   }
 }

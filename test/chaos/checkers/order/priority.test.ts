@@ -35,6 +35,19 @@ test('priority: nothing is certain about a message that was pushed meanwhile', a
   t.equal(priority(later.history()).count, 0)
 })
 
+test('priority: a pop that was answered after its deadline may have held the higher message', async (t) => {
+  const late = story()
+  late.pop([], { at: 5, took: 2_100, waitMs: 2_000 })
+  late.pop('low@1', { at: 2_200 })
+  late.pop('high@9', { at: 2_300, attempt: 1 })
+  t.equal(priority(late.history()).count, 0)
+  const inTime = story()
+  inTime.pop([], { at: 5, took: 2_010, waitMs: 2_000 })
+  inTime.pop('low@1', { at: 2_200 })
+  inTime.pop('high@9', { at: 2_300, attempt: 1 })
+  t.equal(priority(inTime.history()).count, 1)
+})
+
 test('priority: a lost pop may have held the higher message, and so may one whose lease expired', async (t) => {
   const lostPop = story()
   lostPop.pop([], { at: 5, outcome: 'unknown' })

@@ -68,6 +68,15 @@ begin
       end if;
     end if;
   end if;
+  if v_partition_id is null and p_statuses is null and cardinality(p_seqs) = cardinality(p_lease_ids)
+     and cardinality(p_seqs) = cardinality(p_partition_ids) and current_setting('transaction_isolation') = 'read committed'
+     and ((array_position(p_seqs, null) is null and array_position(p_partition_ids, null) is null)
+       or cardinality(array_remove(p_seqs, null)) + cardinality(array_remove(p_partition_ids, null)) = 0) then
+    return query select * from rouse.ack_lanes(p_lease_ids, p_partition_ids, p_seqs, p_group);
+    if found then
+      return;
+    end if;
+  end if;
   -- The clock is read after the locks.
   if v_rest is null or v_expires_at <= rouse.now() then
     return query select * from rouse.ack_general(p_lease_ids, p_partition_ids, p_seqs, p_statuses, p_error_codes, p_error_messages,

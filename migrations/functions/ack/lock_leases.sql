@@ -15,13 +15,14 @@ declare
 begin
   select array_agg(s.partition_id) filter (where s.ordered or s.lane_limited or p_lanes_too) as partitions,
     array_agg(s.group_id) filter (where s.ordered or s.lane_limited or p_lanes_too) as groups,
+    min(s.group_id) = max(s.group_id) as is_one_group,
     array_agg(distinct hashtextextended(s.id::text, 0)) filter (where not s.ordered) as keys
   into v
   from rouse.leases s where s.id = any (p_lease_ids);
   if v.partitions is not null then
     perform from rouse.lanes l
     where l.partition_id = any (v.partitions) and l.group_id = any (v.groups)
-      and exists (select from unnest(v.partitions, v.groups) t(p, g) where t.p = l.partition_id and t.g = l.group_id)
+      and (v.is_one_group or exists (select from unnest(v.partitions, v.groups) t(p, g) where t.p = l.partition_id and t.g = l.group_id))
     order by l.partition_id, l.group_id
     for no key update;
   end if;

@@ -37,6 +37,7 @@ declare
   v_queue_id integer;
   v_version bigint;
   v_queue text;
+  v_ordering text;
   v_ordered boolean;          -- of the lane
   v_lease_ms bigint;
   v_group_id integer;
@@ -58,22 +59,33 @@ declare
   v_plain boolean := false;   -- everything so far was plain
   v_setting text;
 begin
-  -- The short path: fresh messages of a queue without limits, one lane per waiter. plpgsql prepares every
+  -- The short path: fresh messages of a queue without limits, one lane per waiter, or several lanes for a
+  -- single one. plpgsql prepares every
   -- expression again in each transaction, so the cost of a call with one message depends mainly on the number
   -- of expressions that it evaluates. Several waiters must want so little that the limit of pop_general for
   -- the bytes of a call does not matter.
   if p_partition is null and p_auto_acks is null and current_setting('transaction_isolation') = 'read committed'
-     and cardinality(p_lane_limits) = v_waiters and cardinality(p_holders) = v_waiters and 1 = all (p_lane_limits)
+     and cardinality(p_lane_limits) = v_waiters and cardinality(p_holders) = v_waiters and (1 = all (p_lane_limits) or (v_waiters = 1 and p_lane_limits[1] > 1))
      and array_position(p_holders, null) is null
      and (v_waiters = 1 or (p_batches[1] = all (p_batches) and p_batches[1] * v_waiters <= 30 and p_bytes_max <= 16777216)) then
-    select q.id, q.version, q.name, q.lease_ms, g.id
-    into v_queue_id, v_version, v_queue, v_lease_ms, v_group_id
+    select q.id, q.version, q.name, q.ordering, q.lease_ms, g.id
+    into v_queue_id, v_version, v_queue, v_ordering, v_lease_ms, v_group_id
     from rouse.queues q, rouse.groups g
     where q.name = p_queue and g.queue_id = q.id and g.name = p_group and q.plain
       and g.last_seen_at > rouse.now() - interval '1 minute';
     v_plain := found;
   end if;
   -- barrier: pop-begun
+  if v_plain and p_lane_limits[1] > 1 then
+    return query select * from rouse.pop_lanes(v_queue_id, v_version, v_queue, v_ordering, v_group_id, p_batches[1],
+      least(p_lane_limits[1], 1000), coalesce(p_leases_ms[1], v_lease_ms), p_holders[1], p_after, p_bytes_max);
+    if found then
+      v_now := rouse.now();
+      v_waiter := 2;
+    else
+      v_plain := false;
+    end if;
+  end if;
   while v_plain and v_waiter <= v_waiters loop
     -- This statement locks a lane. The next statement reads it, and sees everything that was committed before
     -- the lock.

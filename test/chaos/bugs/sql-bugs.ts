@@ -29,6 +29,11 @@ export const sqlBugs: readonly Bug[] = [
         find: 'v_bits := case when v_whole then v_bits & ~v_bits else',
         put: 'v_bits := case when v_whole then v_bits & ~v_bits when p_seqs[v_n] % 20 = 0 then v_bits else',
       },
+      {
+        file: `${functions}/ack/ack_lanes.sql`,
+        find: '  -- barrier: ack-lanes-held',
+        put: '  v_held.rests[1] := case when random() < 0.05 then ~(v_held.rests[1] & ~v_held.rests[1]) else v_held.rests[1] end;',
+      },
     ],
     caughtBy: ['unexplained duplicates'],
     workloads: ['plain'],
@@ -59,6 +64,12 @@ export const sqlBugs: readonly Bug[] = [
         find: 'set next = v_next, lease_id',
         put: 'set next = case when v_next % 10 = 0 then l.next else v_next end, lease_id',
       },
+      {
+        file: `${functions}/pop/pop_lanes.sql`,
+        find: 'set next = v_taken.nexts[width_bucket(l.partition_id, v_taken.ids)], lease_id',
+        put: `set next = case when v_taken.nexts[width_bucket(l.partition_id, v_taken.ids)] % 10 = 0 then l.next
+      else v_taken.nexts[width_bucket(l.partition_id, v_taken.ids)] end, lease_id`,
+      },
     ],
     caughtBy: ['overlapping leases'],
     workloads: ['plain'],
@@ -75,6 +86,11 @@ export const sqlBugs: readonly Bug[] = [
             and l.partition_id >= v_low`,
         put: `where l.group_id = v_group_id and l.ready and l.blocked_until is null
             and l.partition_id >= v_low`,
+      },
+      {
+        file: `${functions}/pop/pop_lanes.sql`,
+        find: 'l.ready and l.lease_id is null and l.blocked_until is null\n      and l.partition_id > p_after',
+        put: 'l.ready and l.blocked_until is null\n      and l.partition_id > p_after',
       },
     ],
     caughtBy: ['two leases on a lane'],
@@ -107,6 +123,18 @@ export const sqlBugs: readonly Bug[] = [
         find: 'set next = v_next, lease_id',
         put: `set next = case when v_next = v_head
       then (select p.head from rouse.partitions p where p.id = v_lane_id) else v_next end, lease_id`,
+      },
+      {
+        file: `${functions}/pop/pop_lanes.sql`,
+        find: '  -- barrier: pop-lanes-settling',
+        put: '  perform pg_sleep(0.005);',
+      },
+      {
+        file: `${functions}/pop/pop_lanes.sql`,
+        find: 'set next = v_taken.nexts[width_bucket(l.partition_id, v_taken.ids)], lease_id',
+        put: `set next = case when l.partition_id = any (v_taken.drained)
+      then (select p.head from rouse.partitions p where p.id = l.partition_id)
+      else v_taken.nexts[width_bucket(l.partition_id, v_taken.ids)] end, lease_id`,
       },
     ],
     caughtBy: ['lost'],
@@ -282,6 +310,11 @@ export const sqlBugs: readonly Bug[] = [
         file: `${functions}/pop/pop_general.sql`,
         find: "v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '1 millisecond';",
         put: "v_now + coalesce(p_leases_ms[v_turn], v_queue.lease_ms) * interval '0.5 milliseconds';",
+      },
+      {
+        file: `${functions}/pop/pop_lanes.sql`,
+        find: "v_now, v_now + p_lease_ms * interval '1 millisecond'",
+        put: "v_now, v_now + p_lease_ms * interval '0.5 milliseconds'",
       },
     ],
     caughtBy: ['unexplained duplicates'],

@@ -37,6 +37,10 @@ const victims: Record<string, Victim> = {
     files: ['pop/pop.sql'],
     call: ({ take }, on) => take('q', { on, group: 'other' }),
   },
+  'pop of several lanes': {
+    files: ['pop/pop_lanes.sql'],
+    call: ({ take }, on) => take('q', { on, group: 'other', batch: 5, partitions: 3 }),
+  },
   'pop of several waiters': {
     files: ['pop/pop_general.sql', 'queues/subscribe.sql'],
     call: (_, on) =>
@@ -63,6 +67,14 @@ const victims: Record<string, Victim> = {
         leases.map((lease, i) => item(lease, 0, statuses[i % 3])),
       )
     },
+  },
+  'ack of several lanes': {
+    files: ['ack/ack_lanes.sql'],
+    call: (_, on, leases) =>
+      ack(
+        on,
+        leases.map((lease) => item(lease)),
+      ),
   },
   'ack that moves a dead letter': {
     files: ['ack/give_up.sql'],

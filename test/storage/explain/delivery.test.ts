@@ -115,6 +115,41 @@ const measured: readonly Measured[] = [
     measure: (client) => buffersOf(client, (executor) => push(executor, items('deep', [1]))),
   },
   {
+    name: 'pop of a hundred partitions for one waiter',
+    lookups: 1_400,
+    pagesMax: 3_500,
+    measure: (client) =>
+      buffersOf(
+        client,
+        (executor) => popAll(executor),
+        async (executor) => void (await push(executor, items('wide', await spread(client)))),
+      ),
+  },
+  {
+    name: 'ack of a lease of a hundred partitions',
+    lookups: 1_400,
+    pagesMax: 3_500,
+    measure: (client) =>
+      withWideLease(client, (executor, leases) =>
+        ack(executor, [{ leaseId: (leases[0] as Lease).leaseId }]),
+      ),
+  },
+  {
+    name: 'ack of messages of a hundred partitions, one by one',
+    lookups: 1_400,
+    pagesMax: 3_500,
+    measure: (client) =>
+      withWideLease(client, (executor, leases) =>
+        ack(
+          executor,
+          leases.map(({ leaseId, partitionId, messages }) => ({
+            leaseId,
+            message: { partitionId, seq: messages[0]?.seq ?? 0 },
+          })),
+        ),
+      ),
+  },
+  {
     name: 'push to a hundred partitions',
     lookups: 1_200,
     pagesMax: 4_000,
@@ -259,6 +294,25 @@ function popFrom(
   demands: readonly PopDemand[],
 ): ReturnType<typeof pop> {
   return pop(executor, { source: { queue }, group, demands })
+}
+
+function popAll(executor: Executor): ReturnType<typeof pop> {
+  return popFrom(executor, 'wide', [{ batch: 1_000, partitions: 1_000, holder: 'test' }])
+}
+
+async function withWideLease(
+  client: pg.ClientBase,
+  call: (executor: Executor, leases: readonly Lease[]) => Promise<unknown>,
+): Promise<number> {
+  let leases: Lease[] = []
+  return buffersOf(
+    client,
+    (executor) => call(executor, leases),
+    async (executor) => {
+      await push(executor, items('wide', await spread(client)))
+      leases = (await popAll(executor)).leases
+    },
+  )
 }
 
 async function withLease(

@@ -176,8 +176,10 @@ for (const barrier of ['push-locked', 'push-head-moved', 'push-inserted', 'push-
 for (const [barrier, options] of [
   ['pop-lane-settling', {}],
   ['pop-lane-leased', {}],
-  ['pop-settling', { partitions: 2 }],
-  ['pop-written', { partitions: 2 }],
+  ['pop-lanes-settling', { partitions: 2 }],
+  ['pop-lanes-leased', { partitions: 2 }],
+  ['pop-settling', { partition: 'p' }],
+  ['pop-written', { partition: 'p' }],
 ] as const) {
   test(`a push that meets a pop at ${barrier} makes the lane ready after it`, async (t) => {
     const { armBarrier, lane, pool, send, take, waiting } = await openStorage(t)
@@ -197,19 +199,27 @@ for (const [barrier, options] of [
   })
 }
 
-test('a push that committed before the pop settles is seen by it', async (t) => {
-  const { armBarrier, lane, send, take } = await openStorage(t)
-  await send('q', 'p', [1])
-  await take('q', { partition: 'nowhere' })
-  const locked = await armBarrier('pop-locked')
-  const drains = take('q', { partitions: 2, autoAck: true })
-  await locked.reached()
-  await send('q', 'p', [2])
-  await locked.release()
-  await drains
-  t.equal((await lane()).ready, true)
-  t.same(payloads(await take('q')), [2])
-})
+for (const [barrier, options] of [
+  ['pop-lane-locked', {}],
+  ['pop-lanes-locked', { partitions: 2 }],
+  ['pop-lanes-offered', { partitions: 2 }],
+  ['pop-locked', { partitions: 2, autoAck: true }],
+] as const) {
+  test(`a push that committed while the pop was at ${barrier} is seen when it settles`, async (t) => {
+    const { armBarrier, lane, pool, send, take } = await openStorage(t)
+    await send('q', 'p', [1])
+    await take('q', { partition: 'nowhere' })
+    const locked = await armBarrier(barrier)
+    const drains = take('q', options)
+    await locked.reached()
+    await send('q', 'p', [2])
+    await locked.release()
+    const { leases } = await drains
+    t.equal((await lane()).ready, true)
+    if (!('autoAck' in options)) for (const lease of leases) await finish(pool, lease)
+    t.same(payloads(await take('q')), [2])
+  })
+}
 
 // Rule 7: a pop returns `empty` only if no lane has anything to deliver.
 

@@ -224,17 +224,32 @@ for (const barrier of ['pop-lane-offered', 'pop-lane-leased', 'pop-offered']) {
   })
 }
 
-test('a pop that began before the ordering changed leases by the new one', async (t) => {
-  const { armBarrier, lane, set, take } = await openIndependent(t, 2)
+for (const partitions of [1, 2]) {
+  test(`a pop of ${partitions} partition(s) that began before the ordering changed leases by the new one`, async (t) => {
+    const { armBarrier, lane, set, take } = await openIndependent(t, 2)
+    const popping = await armBarrier('pop-begun')
+    const first = take('q', { partitions })
+    await popping.reached()
+    await set('q', { ordering: 'partition' })
+    await popping.release()
+    const { leases } = await first
+    t.same(payloads(leases[0] as Lease), [1])
+    t.equal((await lane(reserved)).lease_id, leases[0]?.leaseId)
+    t.match(await take('q'), { status: 'empty' })
+  })
+}
+
+test('a pop of several partitions that began before the ordering ended leases without it', async (t) => {
+  const { armBarrier, lane, send, set, take } = await openStorage(t)
+  for (const partition of ['p', 'q']) await send('q', partition, [1])
+  await take('q', { partition: 'nowhere' })
   const popping = await armBarrier('pop-begun')
-  const first = take('q')
+  const first = take('q', { batch: 2, partitions: 2 })
   await popping.reached()
-  await set('q', { ordering: 'partition' })
+  await set('q', { ordering: 'none' })
   await popping.release()
-  const { leases } = await first
-  t.same(payloads(leases[0] as Lease), [1])
-  t.equal((await lane(reserved)).lease_id, leases[0]?.leaseId)
-  t.match(await take('q'), { status: 'empty' })
+  t.same(payloads(await first), [1, 1])
+  t.equal((await lane()).lease_id, null)
 })
 
 for (const ordering of ['partition', 'none']) {

@@ -219,8 +219,11 @@ async function make(
     const { seq } = lease.messages[position % lease.messages.length] as { seq: number }
     return { leaseId: lease.leaseId, message: { partitionId: lease.partitionId, seq } }
   }
-  if (one.do === 'complete') {
-    const items = one.held.map(({ lease, position }) => messageOf(leaseOf(lease), position))
+  if (one.do === 'complete' || one.do === 'finish') {
+    const items =
+      one.do === 'finish'
+        ? one.leases.map((lease) => ({ leaseId: leaseOf(lease).leaseId }))
+        : one.held.map(({ lease, position }) => messageOf(leaseOf(lease), position))
     const { woken, ...rest } = await ack(pool, items, one.group)
     // Hints are ordered by lease id, which is random.
     return { ...rest, woken: woken.map((hint) => JSON.stringify(hint)).toSorted() }
@@ -228,8 +231,6 @@ async function make(
   const chosen = leaseOf(one.lease)
   const { leaseId } = chosen
   switch (one.do) {
-    case 'finish':
-      return ack(pool, [{ leaseId }], one.group)
     case 'release':
       return release(pool, [leaseId])
     case 'end': {

@@ -32,7 +32,8 @@ export type Step =
       bytesMax: number | undefined
       durable: boolean
     }
-  | { do: 'finish' | 'release'; lease: number; group: string | undefined }
+  | { do: 'finish'; leases: number[]; group: string | undefined }
+  | { do: 'release'; lease: number }
   | { do: 'complete'; held: Held[]; group: string | undefined }
   | { do: 'end'; lease: number; ends: { position: number; status: AckStatus }[] }
   | { do: 'transact'; lease: number; items: Item[] }
@@ -124,7 +125,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       group: mostly('g', 'h'),
       partition: seldom(fc.nat({ max: 3 })),
       batch: fc.integer({ min: 1, max: 4 }),
-      lanes: mostly(1, 2),
+      lanes: fc.constantFrom(1, 1, 1, 2, 3),
       waiters: fc.constantFrom(1, 1, 1, 2, 3),
       leaseMs: fc.constantFrom(undefined, 1_000, 5_000),
       autoAck: mostly(false, true),
@@ -134,13 +135,17 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   {
-    weight: 4,
+    weight: 3,
     arbitrary: fc.record({
-      do: fc.constantFrom('finish' as const, 'finish' as const, 'release' as const),
-      lease,
+      do: fc.constant('finish' as const),
+      leases: fc.oneof(
+        { weight: 2, arbitrary: lease.map((one) => [one]) },
+        { weight: 1, arbitrary: fc.array(lease, { minLength: 2, maxLength: 3 }) },
+      ),
       group,
     }),
   },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('release' as const), lease }) },
   {
     weight: 5,
     arbitrary: fc.record({

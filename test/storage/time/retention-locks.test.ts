@@ -51,8 +51,11 @@ async function expiringQueue(t: Test): Promise<Storage> {
 for (const [barrier, options] of [
   ['pop-lane-locked', {}],
   ['pop-lane-leased', {}],
-  ['pop-locked', { partitions: 2 }],
-  ['pop-leased', { partitions: 2 }],
+  ['pop-lanes-locked', { partitions: 2 }],
+  ['pop-lanes-offered', { partitions: 2 }],
+  ['pop-lanes-leased', { partitions: 2 }],
+  ['pop-locked', { partition: 'p' }],
+  ['pop-leased', { partition: 'p' }],
 ] as const) {
   test(`retention leaves unconsumed messages to a pop stopped at ${barrier}`, async (t) => {
     const storage = await expiringQueue(t)

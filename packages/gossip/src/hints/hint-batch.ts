@@ -61,6 +61,7 @@ export function makeBatch<To extends Recipient>(options: BatchOptions<To>): Batc
   const indexes = new Map<To, number[]>()
   let settledAt = now
   let isOneFirst = true
+  let isDoubtful = false
   for (const [index, one] of pending.entries()) {
     const { told, chosen, isComplete } = divide(one, peers, now, mayAsk)
     for (const peer of told) {
@@ -69,6 +70,7 @@ export function makeBatch<To extends Recipient>(options: BatchOptions<To>): Batc
       else list.push(index)
     }
     isOneFirst &&= chosen.size > 0
+    isDoubtful ||= someOf(chosen, ({ passedOverUntil }) => passedOverUntil > now)
     const dueAt = now + askMs + longestRttMs(chosen)
     settledAt = Math.max(settledAt, dueAt)
     // If all interested peers have the hint, a report only saves the second copy, which costs no datagram
@@ -82,7 +84,9 @@ export function makeBatch<To extends Recipient>(options: BatchOptions<To>): Batc
   const copies = isOneFirst && asks.size > 0 ? copiesIfAsked : 1
   return {
     number,
-    rideAt: isOneFirst ? settledAt : now + rideAfterMs,
+    // If a chosen peer has just left a hint unsettled, datagrams may be lost: the copy does not wait for its
+    // report.
+    rideAt: isOneFirst && !isDoubtful ? settledAt : now + rideAfterMs,
     isForAll: isWhole,
     audience,
     copies: new Map([...audience.keys()].map((peer) => [peer, copies])),
@@ -120,6 +124,11 @@ function divide<To extends Recipient>(
     chosen,
     isComplete: chosen.size === interested.size,
   }
+}
+
+function someOf<Item>(items: ReadonlySet<Item>, matches: (item: Item) => boolean): boolean {
+  for (const item of items) if (matches(item)) return true
+  return false
 }
 
 function longestRttMs(peers: ReadonlySet<Recipient>): number {

@@ -159,6 +159,25 @@ test('a peer whose groups are all served gets no hint, not even later', async (t
   t.equal(before, 3, 'the hint and two more copies, because the peer does not report')
 })
 
+test('for a second after a hint that was not settled, the next copy does not wait for the report', async (t) => {
+  const { cluster, network, sender, send } = clusterWith(['g'])
+  const sentWithin = (ms: number) => {
+    const before = sender.node.core.stats().hintDatagramsSent
+    send()
+    network.runFor(ms)
+    return sender.node.core.stats().hintDatagramsSent - before
+  }
+  const early = presets.lan.rideAfterMs + 0.1
+  t.ok(early < askMs)
+  t.equal(sentWithin(early), 1)
+  network.runFor(100)
+  t.equal(sentWithin(early), 2, 'after an unsettled hint')
+  network.runFor(100)
+  settleAll(cluster)
+  network.runFor(2_000)
+  t.equal(sentWithin(early), 1, 'a second later')
+})
+
 test('a merged hint reaches every peer that one of the hints was for', async (t) => {
   const { network, cluster, send, counts } = clusterWith(['g'], ['g'], ['h'])
   settleAll(cluster)

@@ -144,7 +144,7 @@ export {
 } from './time/maintenance.ts'
 export { purgeUnderWay, removalStep } from './time/removals.ts'
 export type { IdleGroup } from './time/retention.ts'
-export { idleGroups, retentionStep, takeLetGoGroups } from './time/retention.ts'
+export { dueChores, idleGroups, retentionStep, takeLetGoGroups } from './time/retention.ts'
 export type { CatchUp, DueSchedule, ScheduleRow, SealedFiring } from './time/schedules.ts'
 export {
   databaseNow,

@@ -4,7 +4,7 @@
 import { provesNotCommitted } from '@rouse/database'
 import { completionGroup, type WakeHint } from '@rouse/protocol'
 import type { Executor, IdleGroup } from '@rouse/storage'
-import { dueTimes, poolExecutor, redriveStep, removalStep } from '@rouse/storage'
+import { dueChores, dueTimes, poolExecutor, redriveStep, removalStep } from '@rouse/storage'
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
@@ -81,7 +81,7 @@ export function createTimeServices(options: TimeServicesOptions): TimeServices {
           onNext: (atMs) => timers.expect(atMs, 'cron'),
         }),
       ),
-      retain: withUnknownOutcome(together(shared.others, shared.retention)),
+      retain: withUnknownOutcome(shared.job),
     },
   })
 
@@ -147,25 +147,31 @@ function reportUnknownOutcome(job: Job, onOutcomeUnknown: () => void): Job {
 function createSharedJobs(
   { config, pool, log, clock, host }: TimeServicesOptions,
   onNext: (inMs: number) => void,
-): { readonly others: Job; readonly retention: Retention } {
+): { readonly job: Job; readonly retention: Retention } {
   const holder = config.nodeId
   const onWoken = (woken: readonly WakeHint[]) => host.notifyAvailable(woken, 'timer')
-  return {
-    others: together(
-      createSharedJob({ takeStep: () => redriveStep(pool, holder), onWoken, onNext }),
-      createSharedJob({ takeStep: () => removalStep(pool, holder), onWoken, onNext }),
-    ),
-    retention: createRetention({
-      pool,
-      log,
-      nowMs: () => clock.nowMs(),
-      holder,
-      intervalMs: config.retentionIntervalMs,
-      keep: keptFor(config),
-      auditMs: config.auditRetentionSeconds * 1_000,
-      onNext,
-    }),
+  const redrive = createSharedJob({ takeStep: () => redriveStep(pool, holder), onWoken, onNext })
+  const removal = createSharedJob({ takeStep: () => removalStep(pool, holder), onWoken, onNext })
+  const retention = createRetention({
+    pool,
+    log,
+    nowMs: () => clock.nowMs(),
+    holder,
+    intervalMs: config.retentionIntervalMs,
+    keep: keptFor(config),
+    auditMs: config.auditRetentionSeconds * 1_000,
+    onNext,
+  })
+  const job: Job = {
+    async run(firedBy) {
+      const due = await dueChores(pool)
+      const own: Record<string, Job> = { redrive, removal }
+      const others = Object.keys(own).filter((name) => due.has(name))
+      const parts = due.size > others.length ? retention : retention.watch
+      return await together(...others.map((name) => own[name] as Job), parts).run(firedBy)
+    },
   }
+  return { job, retention }
 }
 
 /** How long each kind of row is kept. */

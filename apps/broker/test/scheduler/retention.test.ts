@@ -282,3 +282,23 @@ test('two nodes never run a step of retention at the same time', async (t) => {
   t.equal((await barrier.reached(1)).pids.length, 1, 'one holds the row, the other skipped it')
   await barrier.release()
 })
+
+test('a node takes no step of redrives or removals while only retention is due', async (t) => {
+  const database = await testDatabase(t)
+  const name = new URL(database.url).pathname.slice(1)
+  await database.pool.query(`alter database "${name}" set track_functions = 'pl'`)
+  await startBroker(t, { database, env: { ROUSE_RETENTION_INTERVAL_MS: '100' } })
+  const calls = async () => {
+    const { rows } = await database.pool.query<{ name: string; calls: number }>(
+      `select funcname as name, calls::float8 from pg_stat_user_functions where funcname = any ($1)`,
+      [['retention_step', 'redrive_step', 'removal_step']],
+    )
+    return new Map(rows.map((row) => [row.name, row.calls]))
+  }
+  // Sessions report their counts after ten seconds at the latest.
+  await eventually(async () => ((await calls()).get('retention_step') ?? 0) >= 10, {
+    timeoutMs: 30_000,
+  })
+  const found = await calls()
+  t.same([found.get('redrive_step') ?? 0, found.get('removal_step') ?? 0], [0, 0])
+})

@@ -36,6 +36,15 @@ export async function retentionStep(
     : new Map(rows.map(([kind, count]) => [kind as string, count as number]))
 }
 
+/** The jobs that are due, of those that nodes share: `redrive`, `removal`, and the parts of retention. */
+export async function dueChores(pool: pg.Pool): Promise<ReadonlySet<string>> {
+  const rows = await callStatement(
+    pool,
+    'select c.name from rouse.chores c where c.next_at <= rouse.now()',
+  )
+  return new Set(rows.map(([name]) => name as string))
+}
+
 /** A group without a request for a day or longer, and the messages it retains. */
 export interface IdleGroup {
   readonly queue: string

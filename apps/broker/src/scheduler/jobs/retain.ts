@@ -17,8 +17,12 @@ import type { Job } from '../service.ts'
 const bounds = { rows: 10_000, partitions: 1_000 }
 /** Limits the idle groups in `/stats`, and the warnings after one step. */
 const groupsMax = 20
+/** Entries of the audit log are kept for days, so it is enough to look for old ones now and then. */
+const intervalsPerPrune = 10
 
 export interface Retention extends Job {
+  /** What every node does in each interval, whether or not it takes the step. */
+  readonly watch: Job
   /** The consumer groups that hold back retention, as known to this node. */
   readonly holding: readonly IdleGroup[]
 }
@@ -39,6 +43,7 @@ export function createRetention(options: {
   const { pool, log, nowMs, holder, intervalMs, keep, auditMs, onNext } = options
   let holding: readonly IdleGroup[] = []
   let readAtMs = Number.NEGATIVE_INFINITY
+  let prunedAtMs = Number.NEGATIVE_INFINITY
 
   async function warnOfLetGo(): Promise<void> {
     for (const group of await takeLetGoGroups(pool, groupsMax)) {
@@ -58,9 +63,22 @@ export function createRetention(options: {
     holding = await idleGroups(pool, { limit: groupsMax, idleGroupMs: keep.idleGroupMs })
   }
 
+  async function prune(): Promise<void> {
+    if (nowMs() - prunedAtMs < intervalsPerPrune * intervalMs) return
+    // If as many were removed as one step may remove, there are more.
+    const isDone = (await pruneAudit(pool, auditMs, bounds.rows)) < bounds.rows
+    if (isDone) prunedAtMs = nowMs()
+  }
+
   return {
     get holding() {
       return holding
+    },
+    watch: {
+      async run() {
+        await readHolding()
+        return false
+      },
     },
     async run() {
       const gone = await retentionStep(pool, { holder, intervalMs, ...keep, ...bounds })
@@ -68,7 +86,7 @@ export function createRetention(options: {
         log.debug({ gone: Object.fromEntries(gone) }, 'retention step done')
         onNext(gone.get('wait') ?? intervalMs)
         if ((gone.get('let_go') ?? 0) > 0) await warnOfLetGo()
-        await pruneAudit(pool, auditMs, bounds.rows)
+        await prune()
       }
       await readHolding()
       return false

@@ -1,5 +1,5 @@
-// Runs test files, three at a time, each in a separate process, and prints `N passed, M failed` for all runs
-// together. Some long files, which do not measure time, run one after the other beside those three.
+// Runs test files, four at a time, each in a separate process, and prints `N passed, M failed` for all runs
+// together. Some long files, which do not measure time, run one after the other beside those four.
 //
 // Test files are TAP programs. They do not run under the tap command, whose TypeScript loader costs a second
 // for every process that a test starts, but from a bundle of all of them.
@@ -14,7 +14,7 @@ import { inSources } from './sources.mjs'
 import { failureText, readTap } from './tap-report.mjs'
 import { inStartOrder, isUntimed } from './test-files.mjs'
 
-const jobs = 3
+const jobs = 4
 const fileTimeoutSeconds = 480
 /** If more files fail than this, it is not by chance, and none is run again. */
 const runAgainMax = 5

@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
-import { startTestPostgres } from '@rouse/testkit'
+import { migrate } from '@rouse/database'
+import { builtNode, startTestPostgres } from '@rouse/testkit'
 import pg from 'pg'
 import { t as all, type Test, test } from 'tap'
 import { type Block, blocksOf, readPages, root } from './support/pages.ts'
@@ -17,6 +18,9 @@ const run = promisify(execFile)
 /** With the settings of production: `rouse doctor` finds no problem. */
 const postgres = await startTestPostgres()
 all.teardown(() => postgres.stop())
+/** A database with the schema, which that of each page is copied from. */
+const template = await newDatabase('docs_template')
+await migrate({ url: template })
 let pages = 0
 
 for (const page of readPages()) {
@@ -46,7 +50,8 @@ interface Place {
 
 /** A node, and a folder with the packages that a user installs. */
 async function startPlace(t: Test): Promise<Place> {
-  const database = await newDatabase()
+  pages += 1
+  const database = await newDatabase(`docs_${pages}`, 'template docs_template')
   const folder = mkdtempSync(join(tmpdir(), 'rouse-docs-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
   const url = await startNode(t, database)
@@ -86,10 +91,8 @@ async function startPlace(t: Test): Promise<Place> {
   }
 }
 
-async function newDatabase(): Promise<string> {
-  pages += 1
-  const name = `docs_${pages}`
-  await runSql(postgres.url, `create database ${name}`)
+async function newDatabase(name: string, how = ''): Promise<string> {
+  await runSql(postgres.url, `create database ${name} ${how}`)
   const url = new URL(postgres.url)
   url.pathname = `/${name}`
   return url.href
@@ -97,19 +100,20 @@ async function newDatabase(): Promise<string> {
 
 async function startNode(t: Test, databaseUrl: string): Promise<string> {
   const { PATH = '', HOME = '' } = process.env
-  const flags = ['--port=0', '--gossip-port=0', '--workers=2', '--drain-delay-ms=0']
-  const child = spawn(
-    'env',
-    [
-      '-i',
-      `PATH=${PATH}`,
-      `HOME=${HOME}`,
-      process.execPath,
-      'apps/cli/bin/rouse.js',
-      'serve',
-    ].concat(...flags, `--database-url=${databaseUrl}`),
-    { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] },
-  )
+  const settings = {
+    PATH,
+    HOME,
+    ROUSE_PORT: '0',
+    ROUSE_GOSSIP_PORT: '0',
+    ROUSE_WORKERS: '1',
+    ROUSE_DRAIN_DELAY_MS: '0',
+    ROUSE_DATABASE_URL: databaseUrl,
+  }
+  const words = Object.entries(settings).map(([name, value]) => `${name}=${value}`)
+  const child = spawn('env', ['-i', ...words, process.execPath, builtNode()], {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   t.teardown(() => {
     child.kill('SIGTERM')

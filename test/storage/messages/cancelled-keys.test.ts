@@ -1,6 +1,14 @@
 // A cancelled message keeps its dedupe key until the window ends: an attempt of its push that comes late is a
 // duplicate. Its unique key is free at once.
-import { cancelMessage, enqueue, messageById, promoteDue, purge, push } from '@rouse/storage'
+import {
+  cancelMessage,
+  deleteQueue,
+  enqueue,
+  messageById,
+  promoteDue,
+  purge,
+  push,
+} from '@rouse/storage'
 import { type Test, test } from 'tap'
 import { newId } from '../support/new-id.ts'
 import { message, openStorage, payloads, start } from '../support/storage.ts'
@@ -48,6 +56,27 @@ for (const [where, delayMs] of Object.entries(delays)) {
     t.same(await rows('select from rouse.cancelled'), [])
     t.match(await add(2), { status: 'queued' })
     t.same(await came(), [2])
+  })
+
+  test(`a deleted queue forgets the dedupe key of a message that was cancelled ${where}`, async (t) => {
+    const { add, came, cancel, pool, rows, set } = await opened(t)
+    const first = await add(1, { delayMs })
+    await cancel(first.messageId)
+    await deleteQueue(pool, 'q')
+    t.same(await rows('select from rouse.cancelled'), [])
+    await set('q', { dedupWindowSeconds: windowMs / 1_000 })
+    t.match(await add(2), { status: 'queued' })
+    t.same(await came(), [2])
+  })
+
+  test(`an encrypted message that is cancelled ${where} keeps its dedupe key`, async (t) => {
+    const { add, came, cancel, set } = await opened(t)
+    await set('q', { encryptionEnabled: true })
+    const first = await add(1, { delayMs, payload: 'enc1:a' })
+    t.match(await cancel(first.messageId), { outcome: 'cancelled' })
+    const repeat = await add(1, { payload: 'enc1:b' })
+    t.same(repeat, { status: 'duplicate', messageId: first.messageId })
+    t.same(await came(), [])
   })
 
   test(`a cancel ${where} frees the unique key, not the dedupe key beside it`, async (t) => {

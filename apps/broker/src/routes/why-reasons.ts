@@ -223,7 +223,10 @@ function explainQueue(facts: QueueFacts, known: readonly Reason[], options: WhyO
   if (isExplained) return []
   if (facts.scheduled > 0) {
     const nextDueAt = iso(facts.nextDueAt)
-    const text = `Nothing is due before ${nextDueAt}: ${messages(facts.scheduled)} scheduled.`
+    const text =
+      facts.nextDueAt !== null && facts.nextDueAt <= facts.now
+        ? `${messages(facts.scheduled)} scheduled. The first was due at ${nextDueAt}: a node should move it into the queue at any moment.`
+        : `Nothing is due before ${nextDueAt}: ${messages(facts.scheduled)} scheduled.`
     return [{ code: 'not_due', text, scheduled: facts.scheduled, nextDueAt }]
   }
   const text = `Queue "${options.queue}" is empty: everything pushed has been consumed, or nothing was pushed.`

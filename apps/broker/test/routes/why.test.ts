@@ -130,6 +130,22 @@ test('not_due: all messages are scheduled for later', async (t) => {
   ])
 })
 
+test('not_due: a message is due, but not in the queue yet', async (t) => {
+  const queue = unique()
+  await api.push({ queue, payload: 1, delayMs: 200 })
+  // Promotion leaves alone what another transaction has locked.
+  const client = await node.database.pool.connect()
+  t.teardown(() => client.release(true))
+  await client.query('begin')
+  await client.query('select from rouse.scheduled where queue = $1 for update', [queue])
+  const reason = await eventually(async () => {
+    const [first] = (await why(queue)).reasons
+    return first.text.startsWith('Nothing is due') ? undefined : first
+  })
+  const text = /^1 message is scheduled\. The first was due at 20.*at any moment\.$/
+  t.match(reason, { code: 'not_due', scheduled: 1, text })
+})
+
 test('gathering: a window buffer is open', async (t) => {
   const queue = unique()
   await configure(queue, { windowBuffer: 60 })

@@ -205,7 +205,7 @@ for (const [barrier, options] of [
   ['pop-lanes-offered', { partitions: 2 }],
   ['pop-locked', { partitions: 2, autoAck: true }],
 ] as const) {
-  test(`a push that committed while the pop was at ${barrier} is seen when it settles`, async (t) => {
+  test(`a push that committed before the pop settles is seen by it: ${barrier}`, async (t) => {
     const { armBarrier, lane, pool, send, take } = await openStorage(t)
     await send('q', 'p', [1])
     await take('q', { partition: 'nowhere' })

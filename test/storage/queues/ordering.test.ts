@@ -225,7 +225,7 @@ for (const barrier of ['pop-lane-offered', 'pop-lane-leased', 'pop-offered']) {
 }
 
 for (const partitions of [1, 2]) {
-  test(`a pop of ${partitions} partition(s) that began before the ordering changed leases by the new one`, async (t) => {
+  test(`a pop that began before the ordering changed leases by the new one: partitions ${partitions}`, async (t) => {
     const { armBarrier, lane, set, take } = await openIndependent(t, 2)
     const popping = await armBarrier('pop-begun')
     const first = take('q', { partitions })

@@ -209,7 +209,10 @@ async function make(
     return result
   }
   if (one.do === 'advance') return advanceClock(one.ms).then(() => null)
-  if (one.do === 'maintain') return [await reapExpired(pool), await promoteDue(pool)]
+  if (one.do === 'maintain') {
+    // Hints come in the order of the rows in their tables, which the two forms may write in different places.
+    return [sorted(await reapExpired(pool)), sorted(await promoteDue(pool))]
+  }
   if (one.do === 'pause') return setPaused(pool, 'q', one.paused)
   if (one.do === 'lose rows')
     return rows('delete from rouse.messages where seq % 3 = 0').then(() => null)
@@ -226,7 +229,7 @@ async function make(
         : one.held.map(({ lease, position }) => messageOf(leaseOf(lease), position))
     const { woken, ...rest } = await ack(pool, items, one.group)
     // Hints are ordered by lease id, which is random.
-    return { ...rest, woken: woken.map((hint) => JSON.stringify(hint)).toSorted() }
+    return { ...rest, woken: sorted(woken) }
   }
   const chosen = leaseOf(one.lease)
   const { leaseId } = chosen
@@ -245,6 +248,10 @@ async function make(
     default:
       return one satisfies never
   }
+}
+
+function sorted(hints: readonly object[]): string[] {
+  return hints.map((hint) => JSON.stringify(hint)).toSorted()
 }
 
 function partitionName(n: number): string | undefined {

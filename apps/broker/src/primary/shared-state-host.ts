@@ -27,7 +27,7 @@ export class SharedStateHost {
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
   #stopped = false
-  /** What workers know: whether any node waits for messages. Otherwise they keep their hints. They begin with true. */
+  /** Whether any node waits for messages, as last sent to the workers. While none does, they send no hints. */
   #areHintsWanted = true
   readonly #health: HealthReports
   readonly #fallback: FallbackPoll

@@ -84,7 +84,7 @@ export function Effects({
   )
 }
 
-/** Only the newest time of a node is written, because there is room for one. */
+/** There is room for one time beside each node, so only the newest one is shown. */
 function lastOf(steps: readonly WakeStep[], { node }: WakeStep): WakeStep | undefined {
   return steps.findLast((one) => one.node === node && one.step === 'found')
 }

@@ -162,7 +162,7 @@ function createHostCheck(
   const { advertiseUrl, allowedHosts } = config
   const names = new Set(['localhost', ...allowedHosts.map((name) => name.toLowerCase())])
   if (advertiseUrl !== undefined) names.add(new URL(advertiseUrl).hostname.toLowerCase())
-  /** Earlier results by Host header: most requests have the same one, so few are checked anew. */
+  /** Earlier results by Host header: most requests have the same one. */
   const known = new Map<string, boolean>()
 
   function check(host: string): boolean {

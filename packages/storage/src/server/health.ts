@@ -21,9 +21,9 @@ export async function withoutTimeouts<Result>(
 ): Promise<Result> {
   const client = await pool.connect()
   try {
-    await client.query('begin')
-    await client.query('set local statement_timeout = 0')
-    await client.query(`select set_config('transaction_timeout', '0', true)
+    // One round trip: a timeout of a few milliseconds would end a second one on a busy machine.
+    await client.query(`begin; set local statement_timeout = 0;
+      select set_config('transaction_timeout', '0', true)
       where current_setting('transaction_timeout', true) is not null`)
     return await ask(client)
   } finally {

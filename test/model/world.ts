@@ -149,8 +149,8 @@ export class World {
   readonly transactions: OpenTransaction[] = []
   leases: Lease[] = []
   scheduled: Scheduled[] = []
-  /** The ids of messages that were cancelled while they were scheduled, with their queues. */
-  cancelled: { readonly id: string; readonly queue: string }[] = []
+  /** The ids of messages that were cancelled while they were scheduled, with their queues and times. */
+  cancelled: { readonly id: string; readonly queue: string; readonly at: number }[] = []
   deliveries: Delivery[] = []
   #order = 0
 

@@ -329,7 +329,7 @@ export function cancel(world: World, target: Target): void {
     for (const lane of target.partition.lanes.values()) lane.again.delete(target.message.seq)
   } else {
     world.scheduled = world.scheduled.filter((one) => one !== target.one)
-    world.cancelled.push({ id: target.id, queue: target.one.queue })
+    world.cancelled.push({ id: target.id, queue: target.one.queue, at: world.now })
   }
 }
 

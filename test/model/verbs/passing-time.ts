@@ -49,6 +49,7 @@ export async function followRetention(
     [`${prefix}%`],
   )
   const took: string[] = []
+  world.cancelled = world.cancelled.filter(({ at }) => at > world.now - kept.deadMs)
   for (const queue of world.queues.values()) {
     queue.letters = queue.letters.filter(({ failedAt }) => failedAt > world.now - kept.deadMs)
     for (const partition of queue.partitions.values()) {

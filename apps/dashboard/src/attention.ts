@@ -166,7 +166,7 @@ function ofCopy(cluster: ClusterStats | undefined): Attention[] {
   if (copied == null) return []
   const text =
     `This database is a copy of database “${copied.database}”: schedules and redrives do not run. ` +
-    'If it is to work on its own: rouse adopt-copy.'
+    'To make it a cluster of its own, run rouse adopt-copy.'
   const [action, href] = ['See the schedules', hrefOf('schedules')]
   return [{ key: 'copy', level: 'bad', text, action, href }]
 }

@@ -19,7 +19,7 @@ export const errorRegistry = {
   queue_in_use: { status: 409, title: 'The queue is in use', retryable: true },
   message_leased: { status: 409, title: 'A consumer holds the message', retryable: true },
   message_finished: { status: 409, title: 'The message has ended', retryable: false },
-  not_scheduled: { status: 409, title: 'The message does not wait for a time', retryable: false },
+  not_scheduled: { status: 409, title: 'The message is not scheduled', retryable: false },
   unique_conflict: { status: 409, title: 'Another message has the unique key', retryable: false },
   repeat_too_late: { status: 409, title: 'It is too late to repeat this push', retryable: false },
   consumer_transaction_open: {

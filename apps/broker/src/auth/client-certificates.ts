@@ -77,6 +77,6 @@ function readGrants(name: string, grants: unknown): Grants {
   try {
     return new Grants(grants.map((grant): Grant => parseGrant(grant, 'grant')))
   } catch (error) {
-    throw new ConfigError(setting, `has a wrong grant for ${name}: ${(error as Error).message}`)
+    throw new ConfigError(setting, `has an invalid grant for ${name}: ${(error as Error).message}`)
   }
 }

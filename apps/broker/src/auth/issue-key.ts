@@ -17,7 +17,7 @@ export type KeyRequest = Pick<KeyRow, 'name' | 'grants' | 'limits' | 'expiresAt'
 export function readKeyRequest(body: KeyBody): KeyRequest {
   const { name, preset, queue, grants: given = [], limits = {}, expiresAt } = body
   if (queue !== undefined && preset === undefined) {
-    throw fieldError('invalid_request', 'queue', 'is only for a preset: write it into the grants')
+    throw fieldError('invalid_request', 'queue', 'needs a preset; otherwise name it in grants')
   }
   if (queue !== undefined && preset === 'admin') {
     throw fieldError('invalid_request', 'queue', 'cannot limit the preset admin')
@@ -28,7 +28,7 @@ export function readKeyRequest(body: KeyBody): KeyRequest {
     throw fieldError('invalid_request', 'preset', 'or grants must be given')
   }
   if (grants.length > grantsMax) {
-    throw fieldError('invalid_request', 'grants', `must be at most ${grantsMax}`)
+    throw fieldError('invalid_request', 'grants', `must have at most ${grantsMax} items`)
   }
   for (const [i, grant] of grants.entries()) {
     parseGrant(grant, i < ofPreset.length ? 'queue' : `grants[${i - ofPreset.length}]`)

@@ -37,7 +37,7 @@ const sealedForm = /^enc1:([0-9a-f]{8}):([A-Za-z0-9+/=]+)$/
 /** Parses one to three comma-separated keys of 32 bytes, in base64 or hex. Throws if one is invalid. */
 export function readEncryptionKeys(text: string): Buffer[] {
   const keys = text.split(',').map((word, i) => readKey(word.trim(), i + 1))
-  if (keys.length > encryptionKeysMax) throw new Error(`must be at most ${encryptionKeysMax} keys`)
+  if (keys.length > encryptionKeysMax) throw new Error(`has more than ${encryptionKeysMax} keys`)
   if (new Set(keys.map(keyId)).size < keys.length) throw new Error('contains the same key twice')
   return keys
 }

@@ -51,7 +51,7 @@ export function ackRoutes(app: FastifyInstance, context: BrokerContext): void {
         throw fieldError(
           'invalid_request',
           'acknowledgments',
-          `must be at most ${acknowledgmentsMax}`,
+          `must have at most ${acknowledgmentsMax} items`,
         )
       }
       const of = { group, field: 'acknowledgments', request }

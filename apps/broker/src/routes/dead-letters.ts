@@ -234,7 +234,7 @@ function readIds(
 ): readonly string[] | undefined {
   if (ids === undefined) return undefined
   if (ids.length > idsMax) {
-    throw fieldError('invalid_request', 'where.ids', `must be at most ${idsMax}`)
+    throw fieldError('invalid_request', 'where.ids', `must have at most ${idsMax} items`)
   }
   return readEach(ids, (id, i) => {
     const known = id.toLowerCase()

@@ -109,7 +109,7 @@ async function acknowledge(
   if (acks === undefined) return undefined
   const { acknowledgmentsMax } = context.limits
   if (acks.length > acknowledgmentsMax) {
-    throw fieldError('invalid_request', 'acks', `must be at most ${acknowledgmentsMax}`)
+    throw fieldError('invalid_request', 'acks', `must have at most ${acknowledgmentsMax} items`)
   }
   return submitAcks(acks, { ...origin, field: 'acks' }, context)
 }

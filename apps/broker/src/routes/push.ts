@@ -83,7 +83,7 @@ export function readPushItems(
     throw fieldError(
       'invalid_request',
       path,
-      `must be at most ${context.limits.pushItemsMax} items`,
+      `must have at most ${context.limits.pushItemsMax} items`,
     )
   }
   try {
@@ -299,7 +299,7 @@ async function checkRepeat(
   if (items.some(({ dedupeKey, transactionId }) => (dedupeKey ?? transactionId) === undefined)) {
     throw tooLate('an item has no dedupeKey')
   }
-  // The repeat itself may be stored as late as its own deadline.
+  // This request may be stored at any time before its own deadline.
   const windowMs = repeatAfterMs + config.writeTimeoutMs
   const queues = [...new Set(items.map(({ queue }) => queue))]
   const queue = await runAdminQuery(pool, () => forgetfulQueue(pool, queues, windowMs))

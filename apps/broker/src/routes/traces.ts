@@ -131,7 +131,7 @@ async function requireOnPartition(
 function readTrace(body: TraceBody, dataBytesMax: number): NewTrace {
   const { traceNames: names = [], consumerGroup, eventType = 'info' } = body
   if (names.length > namesMax) {
-    throw fieldError('invalid_request', 'traceNames', `must be at most ${namesMax}`)
+    throw fieldError('invalid_request', 'traceNames', `must have at most ${namesMax} items`)
   }
   return readFields({
     partitionId: () => body.partitionId,

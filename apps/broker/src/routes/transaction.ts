@@ -58,12 +58,16 @@ interface Plan {
 function readOperations(body: TransactionBody, context: BrokerContext): Plan {
   const { operationsMax } = context.config
   if (body.operations.length > operationsMax) {
-    throw fieldError('invalid_request', 'operations', `must be at most ${operationsMax}`)
+    throw fieldError('invalid_request', 'operations', `must have at most ${operationsMax} items`)
   }
   const { requiredLeases = [] } = body
   const { acknowledgmentsMax } = context.limits
   if (requiredLeases.length > acknowledgmentsMax) {
-    throw fieldError('invalid_request', 'requiredLeases', `must be at most ${acknowledgmentsMax}`)
+    throw fieldError(
+      'invalid_request',
+      'requiredLeases',
+      `must have at most ${acknowledgmentsMax} items`,
+    )
   }
   const read = (operation: Operation, i: number) =>
     operation.type === 'push'

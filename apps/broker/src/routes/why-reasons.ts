@@ -11,7 +11,7 @@ export interface WhyOptions {
   readonly idleGroupMs: number
 }
 
-/** `action` is the request that helps, if there is one. */
+/** `action` is a request that helps to solve the problem, if there is one. */
 type Reason = WhyReason & Readonly<Record<string, unknown>>
 
 export function explain(facts: QueueFacts, options: WhyOptions): Reason[] {

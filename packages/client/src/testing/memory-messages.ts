@@ -29,7 +29,7 @@ export function messageRoutes(
     case 'POST run-now':
       return server.runNow(message)
         ? { status: 200, body: { id } }
-        : problem(409, 'not_scheduled', 'the message is neither scheduled nor to be tried again')
+        : problem(409, 'not_scheduled', 'the message is neither scheduled nor waiting for a retry')
     case 'POST progress':
       return report(server, message, body)
     default:
@@ -39,7 +39,7 @@ export function messageRoutes(
 
 const states = ['ready', 'leased', 'retrying', 'dead', 'completed'] as const
 
-/** Of a message that several groups get, the state of the group that is furthest behind. */
+/** The state of a message. If several groups get it, the state in the group that is furthest behind. */
 function stateOf(server: MemoryServer, message: MemoryMessage, group?: string | null): string {
   if (message.cancelledMs !== null) return 'cancelled'
   if (message.seq === null) return 'scheduled'
@@ -186,7 +186,7 @@ function shown(server: MemoryServer, message: MemoryMessage): Body {
   }
 }
 
-/** A plain success leaves no trace of its times. */
+/** Without a full history, the node records no times of a message that succeeded without a result. */
 function isKnown({ state, completedMs, history }: Delivery): boolean {
   return state !== 'completed' || completedMs !== null || history.length > 0
 }

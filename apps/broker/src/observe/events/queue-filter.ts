@@ -3,7 +3,7 @@ import { type Grants, matches } from '../../auth/grants.ts'
 
 const namesMax = 200
 
-/** The queues that a stream shows: those it asked for, as far as its principal may observe them. */
+/** The queues that a stream shows: those that it asked for and that its principal may observe. */
 export class QueueFilter {
   readonly #grants: Grants
   readonly #patterns: readonly string[] | undefined
@@ -34,7 +34,7 @@ export function readQueues(value: unknown): string[] | undefined {
   if (value === undefined) return undefined
   const parts = typeof value === 'string' ? value.split(',') : []
   if (parts.length > namesMax) {
-    throw fieldError('invalid_request', 'queues', `must be at most ${namesMax} names`)
+    throw fieldError('invalid_request', 'queues', `must have at most ${namesMax} names`)
   }
   return parts.map((part) => parseQueueName(decoded(part), 'queues'))
 }

@@ -247,7 +247,7 @@ function writeScheduler(out: Exposition, stats: StatsForMetrics, metrics: NodeMe
     .family(
       'rouse_listener_up',
       'gauge',
-      '1 if the node hears SQL producers; absent if it does not LISTEN',
+      '1 if the node receives the notifications of SQL producers; absent if LISTEN is off',
     )
     .sample(time.listener === 'off' ? undefined : time.listener === 'up' ? 1 : 0)
   out.family('rouse_due_polls_total', 'counter', 'Polls for due times').sample(time.looks)

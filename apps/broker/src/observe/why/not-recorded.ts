@@ -1,4 +1,5 @@
-// What is missing in the timeline of a message, in words. A reader must see that a time is not known, not a guess.
+// Describes in words what is missing in the timeline of a message, so that a reader is not shown a guess
+// where a time is unknown.
 import type { MessageWhyAnswer } from '@rouse/protocol'
 import type { MessageFacts } from './explain-message.ts'
 import { nameOf } from './explain-message.ts'
@@ -33,7 +34,7 @@ export function missingSteps(facts: MessageFacts, state: RecordingState): Missin
   return missing
 }
 
-/** Attempts that the database knows to have happened, without a record of their pop. */
+/** Attempts that the database has counted, but whose pop is not recorded. */
 function unseenAttempts({ group, deliveries }: MessageFacts): number[] {
   if (group === undefined) return []
   const recorded = new Set(deliveries.map(({ attempt }) => attempt))
@@ -57,7 +58,7 @@ function reasonOf({ id, slowMs, unreachable }: RecordingState): string {
     return `${unreachable.map((node) => node.id).join(', ')} did not answer`
   }
   if (!isSampled(id)) {
-    return `nodes keep 1 of ${sampledOneOf} messages, and those that took longer than ${slowMs} ms`
+    return `nodes record 1 message in ${sampledOneOf}, and those that take longer than ${slowMs} ms`
   }
-  return 'a node that restarted lost its records, and nodes keep only the last ones'
+  return 'nodes keep only the newest records, and lose them when they restart'
 }

@@ -18,7 +18,7 @@ export function auditVerb(program: Command): void {
     'list who changed the cluster, and who was refused, newest first',
     'rouse audit --target orders --limit 20',
   )
-    .option('--principal <name>', 'only what holders of keys with this name did')
+    .option('--principal <name>', 'only the actions of keys with this name')
     .option('--target <name>', 'only this queue, schedule or key id')
     .option('--outcome <outcome>', 'only done, refused or failed')
     .option('-n, --limit <count>', 'maximum number', count, 50)

@@ -41,7 +41,7 @@ export const WhyAnswerSchema = Type.Object({
         code: Type.Enum(whyCodes),
         text: Type.String(),
         consumerGroup: Type.Optional(Type.String()),
-        action: Type.Optional(Type.String({ description: 'The request that helps' })),
+        action: Type.Optional(Type.String({ description: 'A request to solve the problem' })),
       },
       { additionalProperties: true },
     ),

@@ -42,7 +42,7 @@ export async function checkLogin(pool: Pool): Promise<Finding[]> {
     ownsSchema
       ? warning(
           'login',
-          `the login ${name} owns the schema: one login for nodes and migrations`,
+          `the login ${name} owns the schema, but nodes do not need such a login`,
           'create a login that is a member of rouse_node for ROUSE_DATABASE_URL, and give this one as ROUSE_MIGRATE_URL',
         )
       : fine('login', `the login ${name} does not own the schema`),

@@ -21,6 +21,6 @@ export function copyFound({ database, systemIdentifier }: Original): Finding {
   return warning(
     'copy',
     `this database is a copy of database "${database}"${server}: schedules and redrives do not run`,
-    'if this copy is to work on its own: rouse adopt-copy; if not, restore it under the name and on the server of the original',
+    'to make this copy a cluster of its own, run rouse adopt-copy; otherwise restore it under the name and on the server of the original',
   )
 }

@@ -1,6 +1,6 @@
 -- The general form of ack: any number of items, every status.
--- Parameters and result: as ack; and a wake hint for those who wait for the end of a message, if an item failed
--- or its lease is recorded. Locks: as ack.
+-- Parameters and result: as ack; and a wake hint for requests that wait for a message to end, if an item
+-- failed or its lease is recorded. Locks: as ack.
 create or replace function rouse.ack_general(
   p_lease_ids uuid[], p_partition_ids bigint[], p_seqs bigint[], p_statuses text[], p_error_codes text[], p_error_messages text[],
   p_delays_ms bigint[], p_group text
@@ -20,7 +20,7 @@ declare
   v_n integer;
   v_at bigint;
   v_status text;
-  v_ended integer[] := '{}';  -- the groups in which messages may have ended, as far as others should know at once
+  v_ended integer[] := '{}';  -- groups that get a hint, because messages may have ended in them
   v_accepted boolean[] := array_fill(false, array[coalesce(cardinality(p_lease_ids), 0)]);
 begin
   if cardinality(p_lease_ids) is distinct from cardinality(p_seqs) or cardinality(p_seqs) is distinct from cardinality(p_partition_ids)

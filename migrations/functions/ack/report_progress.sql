@@ -33,7 +33,7 @@ begin
   perform rouse.refuse_encrypted(v_held.groups, 'progress');
   -- barrier: progress-checked
   insert into rouse.results as r (partition_id, seq, group_id, progress, progress_at)
-  -- Of several reports about one message, the last one counts.
+  -- The last of several reports about one message counts.
   select distinct on (p_partition_ids[h.n], p_seqs[h.n], h.group_id)
     p_partition_ids[h.n], p_seqs[h.n], h.group_id, p_progress[h.n], v_now
   from unnest(v_held.ns, v_held.groups) h(n, group_id)

@@ -4,7 +4,7 @@
 -- cannot be stored.
 -- Parameters: as ack, then per item its result as JSON text, or null. An item with a result names its message
 --   and is completed.
--- Result: as ack, with a wake hint for those who wait for the end of a message. Locks: as ack, then the
+-- Result: as ack, with a wake hint for requests that wait for a message to end. Locks: as ack, then the
 --   results by (partition, seq, group).
 create or replace function rouse.ack_v2(
   p_lease_ids uuid[], p_partition_ids bigint[], p_seqs bigint[], p_statuses text[], p_error_codes text[], p_error_messages text[],
@@ -36,8 +36,8 @@ end $$;
 
 -- A transaction whose acks have results.
 -- Parameters: per ack its result as JSON text, or null; then as transaction.
--- Result: as transaction, with a wake hint for those who wait for the end of a message. Locks: as transaction,
---   then the results by (partition, seq, group).
+-- Result: as transaction, with a wake hint for requests that wait for a message to end. Locks: as
+--   transaction, then the results by (partition, seq, group).
 create or replace function rouse.transaction_with_results(
   p_results text[],
   p_lease_ids uuid[], p_partition_ids bigint[], p_seqs bigint[], p_statuses text[], p_error_codes text[],
@@ -56,8 +56,8 @@ declare
   v_leases constant rouse.leases[] := rouse.leases_with_results(p_lease_ids, p_partition_ids, p_results);
 begin
   perform rouse.require_read_committed();
-  -- The rows of the acks end with the one that has the dead letters, so these hints come first. The
-  -- transaction accepts all acks, or fails.
+  -- These hints come first, because the row with the dead letters must be the last one of the acks. They are
+  -- correct before the acks are made: if an ack is rejected, the whole transaction fails.
   return query
   select 'ack', null::integer[], h, null::integer, null::bigint, null::bigint, null::integer[], null::uuid[], null::integer[],
     null::integer[]
@@ -83,8 +83,8 @@ end $$;
 
 -- Stores results, in the transaction of the ack. A result of an earlier delivery is replaced.
 -- Parameters: per item its lease, seq and result; the 1-based positions of rejected items.
--- Result: a wake hint per queue for those who wait for the end of a message. RS400 if a queue is encrypted: the
---   result would be stored in plain text.
+-- Result: a wake hint per queue for requests that wait for a message to end. RS400 if a queue is encrypted:
+--   the result would be stored in plain text.
 -- Locks: the results by (partition, seq, group). A report of progress may hold one, for a moment.
 create or replace function rouse.keep_results(p_leases rouse.leases[], p_seqs bigint[], p_results text[], p_rejected integer[])
 returns setof rouse.wake_hint
@@ -133,8 +133,8 @@ begin
   select p_partition_id, s, p_group_id, p_attempt, 'completed', p_holder, p_delivered_at, p_now from unnest(p_seqs) s;
 end $$;
 
--- Hints for those who wait for the end of a message. They wait in a consumer group of their own, whose name no
--- user can choose.
+-- Hints for requests that wait for a message to end. They wait in a consumer group of their own, whose name
+-- no user can choose.
 -- Parameters: the ids of groups in which messages ended. Result: a wake hint per queue. Locks: none.
 create or replace function rouse.ended_hints(p_group_ids integer[]) returns setof rouse.wake_hint
 language plpgsql stable

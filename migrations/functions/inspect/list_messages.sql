@@ -293,7 +293,7 @@ declare
   v_due constant timestamptz := case when p_after is null or p_after_partition < p_partition then '-infinity'
     else timestamptz 'epoch' + p_after_micros * interval '1 microsecond' end;
 begin
-  -- Of the two branches one is empty.
+  -- One of the two branches is empty.
   if p_place = 'cancelled' then
     return query
     (select c.partition, c.id, c.created_at, c.transaction_id, c.trace_id, c.payload, c.headers, c.due_at, c.id::text

@@ -1,6 +1,6 @@
 -- One message and its history.
 
--- Finds a message by its transaction id, by which the log has no index. The id itself may contain the
+-- Finds a message by its transaction id. The log has no index by this id. The id itself may contain the
 -- position (`partition-seq`). Otherwise the seq comes from the dedupe key or a dead letter, or from a search
 -- through the newest messages of the partition.
 -- Parameters: the partition, the transaction id. Result: the seq, or null if it was not found. Locks: none.

@@ -3,7 +3,7 @@
 -- which pushes and pops would wait.
 -- Parameters: the message's id. Result: whether it was scheduled; false if it was cancelled before, or there is
 --   no such message. RS409 not_scheduled names the HTTP route. 42501 if role_grants does not allow the role to manage
---   any queue. A message of another queue than those it may manage is one that does not exist: ids can be guessed.
+--   any queue. A message of a queue that the role may not manage counts as missing: ids can be guessed.
 -- Locks: its row of `scheduled`, until the end of the user's transaction; promotion and purge skip it.
 create or replace function rouse.cancel(id uuid) returns boolean
 language plpgsql security definer

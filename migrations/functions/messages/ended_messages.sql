@@ -1,6 +1,7 @@
--- Which messages have ended, for those who wait for the end.
--- Parameters: per message its id, and the place that the id names, or nulls; the group that must have ended it,
---   or null for all groups up to the given id (0: there was none; then all that exist now, at least one).
+-- Finds the messages that have ended, for requests that wait for a message to end.
+-- Parameters: per message its id; the partition and seq that the id contains, or nulls; the group in which it
+--   must have ended, or null for all groups up to the given group id. The id 0 means that the queue had no
+--   group: then the message must have ended in all groups that exist now, at least one.
 -- Result: the 1-based positions of messages that have ended: completed, dead or dropped in these groups,
 --   cancelled, or removed.
 -- Locks: none. One snapshot, so that a message on its way from one state to the next is not missed.

@@ -328,8 +328,8 @@ begin
           end if;
         end if;
 
-        -- A full lane leaves the index of pops until a part of its leases ends. Counted again: messages that were
-        -- acknowledged on delivery are not held.
+        -- A full lane leaves the index of pops until a part of its leases ends. The held messages are counted
+        -- again here, because the pop does not hold messages that it acknowledges on delivery.
         if v_lane_room <= v_lane_taken and not v_ordered
            and rouse.held_in_lane(v_lane_id, v_group_id) >= v_queue.partition_in_flight_max then
           v_lane.blocked_until := 'infinity';

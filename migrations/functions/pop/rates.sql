@@ -22,8 +22,8 @@ as $$
   select greatest(p_full_at, p_now) + ceil(p_taken * p_per_ms * 1000.0 / p_limit)::float8 * interval '1 microsecond'
 $$;
 
--- When a bucket holds the tokens of v_wait_ms, or at least one. Waiters of a group that has used up its bucket
--- are woken then: not for every token of a high rate.
+-- When a bucket will hold the tokens that accrue in v_wait_ms, or at least one token. Waiters of a group that
+-- has used up its bucket are woken at that time, so that a high rate does not wake them for every token.
 -- Parameters: limit and ms of the rate, when the bucket will be full. Result: the time. Locks: none.
 create or replace function rouse.rate_opens_at(p_limit integer, p_per_ms bigint, p_full_at timestamptz) returns timestamptz
 language plpgsql immutable
@@ -66,8 +66,8 @@ begin
   return v_blocked_until;
 end $$;
 
--- Clears the blocks of the groups of a queue whose rate changes. A bucket of the old rate becomes an empty one of
--- the new rate at most: it could otherwise stay empty for as long as the old rate needs to fill it.
+-- Clears the blocks of the groups of a queue whose rate changes. A bucket is full after `per_ms` of the new
+-- rate at the latest: otherwise it could stay empty for as long as the old rate needs to fill it.
 -- Parameters: the queue's id, limit and ms of the new rate (limit 0: none). Result: nothing.
 -- Locks: the groups by id. The lanes come later, so the caller holds none.
 create or replace function rouse.reset_rates(p_queue_id integer, p_limit integer, p_per_ms bigint) returns void

@@ -66,7 +66,7 @@ end $$;
 
 -- Keeps queues unchanged until the transaction ends: no group is created, no option changes. A queue with a
 -- size limit is locked as push_general locks it. Each queue is locked once: two calls that first take shared
--- locks and then raise them would deadlock.
+-- locks and then upgrade them would deadlock.
 -- Parameters: queue names; the partitions that the call may create in them, or null. Result: nothing; queues
 --   that do not exist are ignored.
 -- Locks: queues FOR SHARE by id; those with a size limit, and those that get their first message with a

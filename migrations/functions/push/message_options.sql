@@ -1,5 +1,5 @@
--- Options of single messages. A message in the log has a row in message_options only if it has options. No seq
--- from partitions.options_until on has one, so that pops of other messages need not look.
+-- Options of single messages. A message in the log has a row in message_options only if it has options. All
+-- such rows have a seq below partitions.options_until, so a pop of later messages does not read the table.
 --
 -- The options of a call are JSON texts, one per message: retryLimit, retryBackoffMs (a list), ttlMs; null for a
 -- message without options. The priority of a message is in the name of its partition.
@@ -41,7 +41,7 @@ as $$
   select nullif(jsonb_strip_nulls(jsonb_build_object('retryLimit', p.retry_limit, 'retryBackoffMs', p.retry_backoff_ms)), '{}')::text
 $$;
 
--- What a message has of its own, for people.
+-- The options of a single message, as operators see them.
 -- Parameters: its partition's name; its options as JSON text, and when it is due; or its row of message_options.
 -- Result: an object: priority, retryLimit, retryBackoffMs, expiresAt in ms since 1970; null where the queue
 --   decides.

@@ -1,5 +1,5 @@
--- Operations on whole queues, for operators. None waits for a lock longer than its lock_timeout. None takes
--- long: each leaves work that would take long to removal_step.
+-- Operations on whole queues, for operators. None waits for a lock longer than its lock_timeout, and none
+-- runs for long: removal_step does the work that would take long.
 
 -- Stops or resumes delivery. Pushes continue, and leases stay valid.
 -- Parameters: queue, whether to pause. Result: a wake hint, which matters only if the queue is resumed; or

@@ -131,7 +131,7 @@ begin
       and (l.lease_id = any (d.lease_ids) or l.blocked_until = 'infinity')
   )
   -- Every lane gets a hint, even if it was not opened: with an in-flight limit the group may now pop from any
-  -- of its lanes. Those who wait for the end of a message get theirs if the queue keeps its whole history.
+  -- of its lanes. Requests that wait for a message to end get a hint if the queue keeps its whole history.
   select q.name, case when q.in_flight_max = 0 then p.name end, g.name, q.namespace, q.task,
     case when q.in_flight_max = 0 then nullif(greatest(p.head - l.next, 0), 0) end
   from (select distinct d.partition_id, d.group_id from done d) d

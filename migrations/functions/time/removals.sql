@@ -323,10 +323,10 @@ begin
   return true;
 end $$;
 
--- Deletes the lane of a deleted group on a partition, with its redeliveries, and its lease if a pop in
--- progress created one after the group was deleted.
--- Parameters: the partition, the group, whether all partitions of the queue are ordered (then lanes name their
---   leases), the maximum number of redeliveries.
+-- Deletes the lane of a deleted group on a partition, with its redeliveries. Also deletes leases that a pop
+-- in progress created after the group was deleted.
+-- Parameters: the partition, the group, whether all partitions of the queue are ordered (then the row of the
+--   lane holds the id of its lease), the maximum number of redeliveries.
 -- Result: whether the lane is gone.
 -- Locks: the lane, its leases. If a consumer's transaction holds a lease, the call raises lock_not_available.
 create or replace function rouse.remove_lane(p_id bigint, p_group_id integer, p_ordered boolean, p_rows integer) returns boolean

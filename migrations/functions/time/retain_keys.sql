@@ -28,8 +28,8 @@ begin
   perform set_config('lock_timeout', v_lock_ms_max::text, true);
   while v_page < least(v_pages, v_end) loop
     begin
-      -- The condition is in the delete itself, so that a key which a push renews meanwhile is checked again
-      -- and stays.
+      -- The delete itself has the condition. If a push renews a key while the delete waits for its row,
+      -- PostgreSQL checks the condition again, and the key stays.
       delete from rouse.dedup d
       where d.ctid >= format('(%s,0)', v_page)::tid and d.ctid < format('(%s,0)', v_page + v_chunk)::tid and d.expires_at <= v_now;
       get diagnostics v_count = row_count;

@@ -5,7 +5,7 @@
 -- Decides which of the due messages of a partition are added to the log, and replaces what they replace.
 -- Parameters: a locked partition; per message its id, dedupe key, payload, headers, origin, due time and options;
 --   the time now.
--- Result: payloads and headers, as far as messages of the call replace each other; and the positions of the
+-- Result: payloads and headers, changed if messages of the call replace each other; and the positions of the
 --   messages to add.
 -- Locks: the queue FOR SHARE, without waiting (55P03 if it is locked; promote_partition locks it before the
 --   partition); then as sort_unique.

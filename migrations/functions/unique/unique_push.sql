@@ -80,8 +80,9 @@ begin
     order by m.n);
 end $$;
 
--- Decides which messages of a call are stored, and replaces what they replace. The messages count in the order
--- of the request: the first one that finds its key free takes it, and the later ones with that key meet it.
+-- Decides which messages of a call are stored, and replaces what they replace. It goes through the messages in
+-- the order of the request. The first message whose key is free becomes the holder of the key. For a message
+-- whose key has a holder:
 --   ignore   the message is a duplicate of the holder
 --   reject   the call is refused
 --   replace  the holder gets the payload and the headers of the message and, if it is scheduled, its due time
@@ -89,9 +90,9 @@ end $$;
 -- Parameters: the keys of read_unique; per slot (see push_general) the queue's delay in ms; per message its
 --   slot, id, payload, headers, delay in ms, due time and options; which messages are duplicates by their dedupe
 --   keys, with the ids of their originals: these do not count; the time now.
--- Result: payloads, headers, delays, due times and options, as far as messages of the call replace each other;
---   per message the id of its original; the position of its original, if that is a message of the call that has
---   no id yet; and whether it replaces its original.
+-- Result: payloads, headers, delays, due times and options, changed if messages of the call replace each
+--   other; per message the id of its original; the position of its original, if that is a message of the call
+--   that has no id yet; and whether it replaces its original.
 -- Locks: none beyond the keys, lanes and scheduled messages, which the caller holds (lock_keys).
 create or replace function rouse.decide_unique(
   p_items integer[], p_queue_ids integer[], p_scopes bigint[], p_keys text[], p_conflicts text[], p_queue_delays_ms bigint[],

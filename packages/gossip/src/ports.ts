@@ -38,7 +38,9 @@ export interface GossipPorts {
   onPeer?(peer: PeerView, state: PeerEvent): void
   /** Hints from a peer were lost. Check everything once. */
   onHintsLost?(fromNodeId: string, count: number): void
-  /** Present only while someone watches: these hints go to a peer. `isRepeat`: it got a copy before. */
+  /**
+   * Called when hints are sent to peers. Set only while someone watches. `isRepeat`: they got a copy before.
+   */
   readonly onHintsSent?: HintsSent | undefined
   /** Every peer holds this version of our interest, or a later one. The version can go down. */
   onInterestEchoed?(version: number): void

@@ -56,7 +56,7 @@ export function parseTransactionId(value: unknown, field = 'transactionId'): str
 }
 
 function parseName(value: unknown, field: string): string {
-  // Schemas have checked bodies before, so this is a missing parameter of a query.
+  // Schemas reject bodies without a required name, so what is missing here is a query parameter.
   if (value === undefined) throw fieldError('invalid_request', field, 'is missing')
   if (typeof value !== 'string') throw fieldError('invalid_name', field, 'must be a string')
   const fault = nameFault(value)

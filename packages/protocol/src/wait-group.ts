@@ -41,8 +41,8 @@ export interface WakeHint {
   readonly namespace?: string | null | undefined
   readonly task?: string | null | undefined
   /**
-   * Of a push: the messages added. Of an ack that freed a lane: the messages that the group can pop from it, 0
-   * if there are none. Absent: not known.
+   * For a push: the number of messages added. For an ack that freed a lane: the number of messages that the
+   * group can pop from it, 0 if there are none. Absent: not known.
    */
   readonly count?: number | undefined
 }

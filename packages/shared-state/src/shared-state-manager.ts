@@ -319,7 +319,7 @@ export class SharedStateManager {
     })
   }
 
-  /** Those who wait for the end of a message wait for different messages: every node gets their hints. */
+  /** Requests that wait for a message to end wait for different messages, so every node gets their hints. */
   #announce(hint: WakeHint, kind: 'available' | 'free', groups: readonly GroupState[]): void {
     const { broadcast, now } = this.#ports
     if (isCompletionGroup(hint.group ?? '')) broadcast(hint, kind, new Set())

@@ -26,7 +26,7 @@ export interface SidecarOptions {
   readonly durableLeases?: boolean
   /** The maximum bytes of payload and headers in one pop response. */
   readonly popBytesMax?: number
-  /** After this time in a pop, the primary gets a notice that its grant has arrived. */
+  /** If a pop takes longer than this, the primary gets a notice that its grant has arrived. */
   readonly takenAfterMs?: number
   readonly observer?: SidecarObserver | undefined
 }

@@ -106,7 +106,7 @@ function textOf(call: Call): string {
   return text
 }
 
-/** `auto`: by name, unless the connection goes through a pooler. */
+/** Whether statements are prepared by name. `auto`: unless the connection goes through a pooler. */
 export type Preparing = 'auto' | 'on' | 'off'
 
 export function poolExecutor(pool: pg.Pool, preparing: Preparing = 'auto'): Connections {

@@ -198,7 +198,7 @@ interface AckResult {
   readonly dlq?: boolean
 }
 
-/** Of a request that takes effect as a whole or not at all. */
+/** The outcome of a request that takes effect as a whole or not at all. */
 function outcomeOf(answer: Answer): AckOutcome {
   if (answer.status === 409) return answer.afterUnknown ? 'unknown' : 'lost'
   readAnswer(answer)

@@ -40,7 +40,7 @@ export interface BatchContext<Queues> {
   ack(options?: {
     readonly messages?: readonly Message[] | undefined
     readonly push?: readonly PushTo<Queues>[] | undefined
-    /** Of each of the messages. */
+    /** The result of each of the messages. */
     readonly result?: unknown
   }): Promise<void>
   ackIn(

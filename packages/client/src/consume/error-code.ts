@@ -1,5 +1,5 @@
-// The error code of a failure. Dead letters are counted and redriven by it, so failures with the same cause
-// must have the same code, and those with different causes different ones.
+// The error code of a failure. Dead letters are counted and redriven by it, so two failures must have the
+// same code if and only if they have the same cause.
 import { isRouseError } from '../rouse-error.ts'
 
 const codeCharsMax = 64

@@ -1,4 +1,4 @@
-/** How long a fetch is held back at most. */
+/** The maximum time for which a fetch is held back. */
 const holdMs = 5
 
 /** Holds the next fetch back for a few milliseconds, so that it returns more. */

@@ -47,7 +47,7 @@ export interface DeadLetterErrors {
   readonly queue: string
   readonly consumerGroup: string
   readonly errorCode: string | null
-  /** Of the newest dead letter. */
+  /** The error message of the newest dead letter. */
   readonly errorMessage: string | null
   readonly count: number
   readonly firstFailedAt: string

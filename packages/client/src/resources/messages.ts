@@ -18,7 +18,7 @@ export interface MessageFilter<Queues> {
   readonly state?: MessageState | undefined
   readonly partition?: string | undefined
   readonly consumerGroup?: string | undefined
-  /** With the states `retrying` and `dead`. */
+  /** Allowed only with the states `retrying` and `dead`. */
   readonly errorCode?: string | undefined
   readonly from?: Date | undefined
   readonly to?: Date | undefined

@@ -64,7 +64,7 @@ export interface QueueOptions {
   readonly maxWaitTimeSeconds?: Seconds | null | undefined
   /** The largest number of messages; 0: no limit. */
   readonly maxSize?: number | null | undefined
-  /** Of the queue, in a pop from several queues; higher first. */
+  /** The priority of the queue in a pop from several queues; higher first. */
   readonly priority?: number | null | undefined
   /** The largest number of leased messages per consumer group; 0: no limit. */
   readonly maxInFlight?: number | null | undefined

@@ -49,8 +49,8 @@ export async function ackIn(
   messages: Acknowledgeable | readonly Acknowledgeable[],
 ): Promise<void> {
   const list = Array.isArray(messages) ? messages : [messages]
-  // Always in the same order, so that two transactions with messages of the same leases do not deadlock.
-  // The `leaseId` of release 0.1.0 was what is now the receipt.
+  // The ids are sorted, so that two transactions with messages of the same leases do not deadlock. Servers of
+  // release 0.1.0 send the receipt under the name `leaseId`.
   const ids = list.map(({ receipt, leaseId }) => receipt ?? leaseId ?? '')
   ids.sort((a, b) => (a < b ? -1 : 1))
   if (ids.length > 0) await run(executor, ackInStatement(ids))

@@ -255,7 +255,7 @@ export class MemoryQueue {
     delivery.lease = undefined
     if (status === 'completed') {
       delivery.state = 'completed'
-      // Of a plain success nothing is recorded.
+      // A success without a result is not recorded, unless the queue keeps its whole history.
       const isRecorded = result !== undefined || this.options.history === 'all'
       delivery.completedMs = isRecorded ? nowMs : null
       if (result !== undefined) delivery.result = result

@@ -214,7 +214,7 @@ export class MemoryServer {
     return this.#scheduled.filter((message) => message.queue === queue).length
   }
 
-  /** Forgets the messages of a queue that are scheduled, or were cancelled then. */
+  /** Forgets the messages of a queue that are scheduled, or were cancelled while they were scheduled. */
   unschedule(queue: string): void {
     const isOther = (message: MemoryMessage): boolean => message.queue !== queue
     this.#scheduled = this.#scheduled.filter(isOther)
@@ -246,7 +246,9 @@ export class MemoryServer {
     return isScheduled || retrying.length > 0
   }
 
-  /** What groups with workers have yet to end, as far as no earlier message holds it back. */
+  /**
+   * Deliveries that groups with workers have yet to end, without those that an earlier message holds back.
+   */
   #deliveries(): Delivery[] {
     return [...this.#consumed].flatMap(([key, count]) => {
       const [name = '', groupName = ''] = key.split('\n')

@@ -22,7 +22,7 @@ export interface SilenceWatchOptions {
   /** A new client for this server, not yet connected. */
   readonly newClient: (server: DatabaseHost) => HostClient
   readonly onSilent: (server: DatabaseHost) => void
-  /** Called if the server runs no statement of this connection. Other connections may be lost, too. */
+  /** Called when a statement of this connection is lost. Other connections may be lost, too. */
   readonly onLost: (client: HostClient) => void
 }
 
@@ -36,7 +36,7 @@ interface Watched {
   readonly use: number
   bytesRead: number
   quietFor: number
-  /** For how many ticks the server has run no statement of this connection; undefined if it may run one. */
+  /** The ticks since the server reported that it runs no statement of this connection; else undefined. */
   lostFor: number | undefined
 }
 

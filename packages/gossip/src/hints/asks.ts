@@ -69,7 +69,7 @@ export class Asks<To> {
     }
   }
 
-  /** Takes the hints that some chosen peer has not settled in time. */
+  /** Takes the hints that at least one of the chosen peers has not settled in time. */
   takeDue(now: number): Ask<To>[] {
     if (this.#nextAt > now) return []
     const due: Ask<To>[] = []

@@ -1,5 +1,5 @@
-// One batch of a flush: which recipient gets which of its hints, and which hints some peers are asked to
-// settle before the others get them.
+// One batch of a flush. It says which hints each recipient gets. Some hints go to a few chosen peers first,
+// and to the others only if the chosen peers do not settle them.
 import type { PeerInterest } from '../interest/peer-interest.ts'
 import type { Ask } from './asks.ts'
 import { type Choosable, choosePeers } from './chosen-peers.ts'

@@ -91,7 +91,7 @@ export class Heartbeats {
     this.#parts.wire.sendTo([member], messages)
   }
 
-  /** Sends an extra heartbeat, so that the member soon learns that it was heard. */
+  /** Sends an extra heartbeat, so that the member soon learns that its own heartbeat arrived. */
   answer(member: Member, now: number): void {
     if (now - member.answeredAt < answerGapMs) return
     member.answeredAt = now

@@ -16,8 +16,8 @@ const openSecret = 'no secret: anybody on this machine may speak'
 
 interface Key {
   readonly id: number
-  /** HMAC-SHA256 hashes the data behind one pad, and the result behind another. The pads are derived from
-   * the key once and stay at the start of these buffers. */
+  /** HMAC-SHA256 hashes an inner pad followed by the data, then an outer pad followed by that hash. The pads
+   * are derived from the key once and stay at the start of these buffers. */
   readonly inner: Buffer
   readonly outer: Buffer
   verified: number

@@ -22,8 +22,8 @@ export interface VirtualNode {
   /** For each other node, when it sent the last datagram that arrived here. */
   readonly heardFrom: Map<VirtualNode, number>
   /**
-   * For each other node, when this node sent the last datagram that the other one has confirmed: it had
-   * received that datagram before it sent one that arrived here.
+   * For each other node, when this node sent the last datagram that the other node has confirmed. A datagram
+   * is confirmed when the other node has received it, and a datagram that it sent later has arrived here.
    */
   readonly answeredBy: Map<VirtualNode, number>
   /** Additional addresses at which the node can be reached. It sends from its main address. */

@@ -15,7 +15,7 @@ export const messageStatuses = [
   'cancelled',
 ] as const
 
-/** The state of a message. If its groups differ, the first of these that a group has. */
+/** The states of a message. If its groups differ, its state is the first of this list that a group has. */
 export const messageStates = [
   'ready',
   'leased',
@@ -27,7 +27,7 @@ export const messageStates = [
 ] as const
 export type MessageState = (typeof messageStates)[number]
 
-/** The words of existing clients for a status. */
+/** Old names of statuses, which existing clients send. */
 export const messageStatusAliases = { processing: 'leased', dead_letter: 'dead' } as const
 
 const errorCode = Type.Optional(

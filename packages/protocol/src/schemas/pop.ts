@@ -5,7 +5,7 @@ import { Name, NameOrEmpty, Nullable, Time } from './name.ts'
 
 export const subscriptionModes = ['all', 'new'] as const
 
-/** The words of existing clients for the modes. */
+/** Old names of the modes, which existing clients send. */
 export const subscriptionModeAliases = { 'new-only': 'new', from_beginning: 'all' } as const
 
 const subscriptionWords = [

@@ -58,7 +58,7 @@ export function nodeFixture(
     grants,
     broadcasts,
     lastGrant,
-    /** For each broadcast of a hint the consumer groups that this node serves. */
+    /** For each hint that was broadcast: the consumer groups whose waiters on this node take the messages. */
     served: () => servedGroups,
     /** Adds waiters at a worker; the worker makes their first query. */
     waits(sidecarId: number, description: WaitGroup = orders, count = 1): void {

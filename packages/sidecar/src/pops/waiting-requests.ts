@@ -66,9 +66,9 @@ const demandsMax = 100
 const messagesMax = 2_000
 
 /**
- * How long the database's time is derived from its last result. Later the clocks may differ by more than a few
- * milliseconds, or the database may have another clock after a failover. A subscription that starts too late
- * would miss messages.
+ * How long the database's time is derived from its last result. After that the clocks may differ by more than
+ * a few milliseconds, or a failover may have changed the clock. A subscription that starts too late would
+ * miss messages.
  */
 const databaseTimeTrustedMs = 30_000
 

@@ -26,8 +26,8 @@ export interface Extended {
   /** In ms since 1970, by the clock of the database. */
   readonly expiresAtMs: number
   /**
-   * How long the lease still lasts. Less than was asked for if a transaction with ack_in has locked the lease: it is
-   * not extended then.
+   * How long the lease still lasts. If a transaction with ack_in has locked the lease, it is not extended,
+   * and this is less than requested.
    */
   readonly leftMs: number
 }

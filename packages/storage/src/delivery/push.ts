@@ -182,8 +182,8 @@ export function pushValues({ items, order, targets, targetOf }: PushBatch): unkn
 }
 
 /**
- * Of several messages with the same unique key the first or the last counts, so SQL needs the order of the
- * list.
+ * If several messages have the same unique key, the first or the last of them counts, so SQL needs the order
+ * of the list.
  */
 function optionsText({ options }: NewMessage, index: number): string | undefined {
   if (options?.unique === undefined) return options && JSON.stringify(options)

@@ -1,4 +1,4 @@
-// Whether messages have ended, for those who wait for the end.
+// Whether messages have ended, for requests that wait for a message to end.
 import { placeOfMessageId } from '@rouse/protocol'
 import { int4Array, int8Array, textArray, uuidArray } from '../binary-array.ts'
 import { callRows, type Executor } from '../executor.ts'

@@ -39,7 +39,7 @@ export interface GroupFacts {
   /** How many of them have a priority, and the highest one; null: none is ready. */
   readonly prioritized: number
   readonly topPriority: number | null
-  /** Messages that were not delivered within their ttlMs, as far as no pop has passed them yet. */
+  /** Messages that were not delivered within their ttlMs, and that no pop has passed yet. */
   readonly expired: number
   readonly leasedLanes: number
   readonly behindLeases: number

@@ -13,7 +13,7 @@ export interface GroupPosition {
   readonly group: string
   /** Messages not yet delivered. */
   readonly pending: number
-  /** Of the oldest of them. */
+  /** When the oldest of them was pushed. */
   readonly oldestAt: Date | null
   readonly oldestAgeMs: number
   readonly isLeased: boolean

@@ -19,7 +19,7 @@ interface Reported {
   readonly consumerGroup?: string
   readonly holder?: string | null
   readonly queue?: string | null
-  /** Of a dead letter: how many. */
+  /** The number of dead letters, in a notice of dead letters. */
   readonly messages?: number
 }
 

@@ -1,5 +1,5 @@
-// Notes about names. A pop with the name of a consumer group that does not exist creates it, and waits for a queue that
-// does not exist: a misspelt name would do so unnoticed.
+// Notes about names that may be misspelt. A pop creates its consumer group if that does not exist, and waits
+// if its queue does not exist, so without a note nobody would notice a wrong name.
 import { type Api, type Json, segment } from './api.ts'
 import { CliError } from './cli-error.ts'
 import type { Output } from './output.ts'

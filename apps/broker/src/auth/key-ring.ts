@@ -41,7 +41,7 @@ export class KeyRing {
     this.#clock = clock
   }
 
-  /** The keys as the primary has read them, `ageMs` ago. Without a table they have not changed. */
+  /** Takes the keys that the primary read `ageMs` ago. `table` is undefined if they have not changed. */
   update(table: KeyTable | undefined, ageMs = 0): void {
     this.#readAtMs = this.#clock.nowMs() - ageMs
     if (table === undefined) return

@@ -1,9 +1,10 @@
-// Limits of API keys: requests and bytes a second, and open pops. Every node takes its share of a limit, the limit
-// divided by the live nodes; a share that is not used is not lent to another node.
+// Limits of API keys: requests and bytes a second, and open pops. A node's share of a limit is the limit
+// divided by the number of live nodes. No node can use the rest of another node's share.
 //
-// Each worker has a bucket for every key with limits, as large as the share of the whole node, and subtracts what the
-// other workers of its node report every tenth of a second. So a request never waits for another process, and the
-// node admits more than its share only for that tenth of a second; a bucket below zero then pays it back.
+// Each worker has a bucket for every key with limits, as large as the share of the whole node. Every tenth of
+// a second the workers of a node report what they have admitted, and each subtracts what the others report.
+// So a request never waits for another process. The node may admit more than its share for a tenth of a
+// second; the buckets are then below zero, and admit less until they are refilled.
 import { type KeyLimits, RouseError } from '@rouse/protocol'
 import type { Clock } from '../clock.ts'
 

@@ -1,8 +1,9 @@
 // Sessions of browsers. A session is a cookie with a signed text: which API key it stands for, and until when. Any node
 // of the cluster can check it, because all nodes know the secret that signs it. It does not contain the key.
 //
-// A session ends with its key: the key must still be valid, and the signature covers the stored hash of the key. A text
-// of another kind (such as the session of a user of an identity provider) gets its own first word.
+// A session ends with its key: the key must still be valid, and the signature covers the stored hash of the
+// key. The text begins with `key`; the session of a user of an identity provider begins with another word
+// (oidc/token-session.ts).
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { csrfHeader, RouseError } from '@rouse/protocol'
@@ -37,7 +38,10 @@ export function readSession(
   return { keyId, expiresAtMs: Number(expiresAtMs), signature: signed }
 }
 
-/** Compares in constant time, and the texts: several texts can stand for the same bytes. */
+/**
+ * Compares in constant time. Compares texts, not bytes, because several base64 texts decode to the same
+ * bytes.
+ */
 export function isSignedBy(
   session: KeySession & { readonly signature: string },
   secrets: SessionSecrets,

@@ -4,7 +4,7 @@
 //
 //   q/orders                    waiters for a queue, or for one partition of it
 //   namespace/shop/task/mail    waiters for a namespace and a task; `*` stands for any
-//   end/orders                  those who wait for the end of a message of a queue
+//   end/orders                  requests that wait for a message of a queue to end
 
 import type { Hint as GossipHint, OutgoingHint } from '@rouse/gossip'
 import { completionGroup, isCompletionGroup, type WaitGroup, type WakeHint } from '@rouse/protocol'

@@ -1,4 +1,4 @@
-// What the link to the peers reports to those who watch: changes of peers, and the hints between nodes.
+// What the link to the peers reports to event streams: changes of peers, and the hints between nodes.
 import type { Hint as GossipHint, HintsSent, PeerEvent } from '@rouse/gossip'
 import type { NodeEvents } from '../observe/events/node-events.ts'
 

@@ -7,7 +7,9 @@ export interface Page {
   readonly limit: number
 }
 
-/** Without a limit the page has the usual maximum length; some lists allow more. */
+/**
+ * A page has `pageSizeMax` entries if the query sets no limit. `max`: the highest limit that the list allows.
+ */
 export function readPage(query: unknown, { pageSizeMax }: Limits, max = pageSizeMax): Page {
   const { limit, cursor } = query as Readonly<Record<string, unknown>>
   return readFields({

@@ -3,7 +3,10 @@
 import { forbidden } from '../auth/forbidden.ts'
 import type { Principal } from '../auth/principal.ts'
 
-/** At any depth. Consumers report error codes to be counted, and error messages may quote payloads. */
+/**
+ * The fields that are left out, at any depth. An error message may quote a payload; an error code is only
+ * counted.
+ */
 const content: ReadonlySet<string> = new Set([
   'data',
   'headers',

@@ -3,7 +3,7 @@ const chosenForMs = 60_000
 /** A chosen queue stays while it is among the busiest `max` times this number, so that names seldom change. */
 const staysWithin = 2
 
-/** At most `max` queues: until the first choice the ones that were used first, after it the busiest ones. */
+/** Chooses at most `max` queues. These are the first queues that are used, and later the busiest queues. */
 export class BusiestQueues {
   readonly #max: number
   readonly #onLeft: (queue: string) => void

@@ -36,14 +36,14 @@ export interface LastSecond {
 /** What the primary knows for `/metrics`, beside `/stats`. */
 export interface NodeMetrics {
   readonly stats: Readonly<Record<string, unknown>>
-  /** By name, as far as queues have metrics of their own. */
+  /** The queues that have metrics of their own, by name. */
   readonly queues: readonly QueueCounts[]
-  /** Of all queues. */
+  /** The sums of all queues. */
   readonly counts: Counts
   readonly histograms: readonly TakenHistogram<Measured>[]
   readonly releasedLeases: number
   readonly expiredLeases: number
-  /** Of all workers, also of those that are gone. */
+  /** The totals of all workers, including workers that are gone. */
   readonly totals: WorkerTotals
   /** Calls that have exceeded their deadline, by kind of write. */
   readonly overdueWrites: Readonly<Record<string, number>>

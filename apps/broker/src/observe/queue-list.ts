@@ -73,7 +73,7 @@ export class QueueList {
     void this.#keep()
   }
 
-  /** All figures: kept ones, or read now. Later calls find them kept if they took long. */
+  /** All figures, from memory or from the database. If the read took long, they are kept for later calls. */
   async all(): Promise<QueueSnapshot> {
     const kept = this.kept()
     if (kept !== undefined) return kept

@@ -1,6 +1,6 @@
-// Reads the API keys for the workers of a node: every five seconds, when a worker has changed a key, and when another
-// node announces that. So a key that was revoked on any node ends at once on all of them if gossip works, and within
-// ten seconds if it does not.
+// Reads the API keys for the workers of a node: every five seconds, when a worker has changed a key, and when
+// another node announces a change. So all nodes reject a revoked key at once if gossip works, and within ten
+// seconds if it does not.
 import { type KeyTable, markKeysUsed, readKeyTable } from '@rouse/storage'
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
@@ -74,13 +74,13 @@ export class KeyReader {
     }
   }
 
-  /** Sends the keys to a worker, and reads them before if they have changed. */
+  /** Sends the keys to a worker. If they have changed, reads them first. */
   #answer(
     workerId: number,
     { id, haveChanged }: Extract<KeyMessage, { readonly type: 'askKeys' }>,
   ): void {
     const { workers, clock, liveNodes } = this.#options
-    // The read may have failed: a worker must not take an old table for a new one.
+    // The read may have failed. `ageMs` tells the worker how old the table is.
     const send = () => {
       const ageMs = clock.nowMs() - this.#readAtMs
       const nodes = liveNodes()
@@ -91,7 +91,7 @@ export class KeyReader {
     void this.#read().then(send)
   }
 
-  /** Keys were used: their day of last use is stored. A failure costs nothing but that day. */
+  /** Stores the day on which keys were last used. If that fails, only this day is lost. */
   #used(ids: readonly string[]): void {
     const { pool, log } = this.#options
     this.#writing = this.#writing
@@ -103,7 +103,7 @@ export class KeyReader {
 
   async #readNow(): Promise<void> {
     const { pool, log, workers, clock, liveNodes } = this.#options
-    // What changes during the read may be missing in it.
+    // The result may lack changes that are made during the read.
     const beganAtMs = clock.nowMs()
     try {
       this.#table = await readKeyTable(pool)

@@ -112,7 +112,6 @@ async function atMost(ms: number, work: Promise<void>): Promise<boolean> {
   return await Promise.race([work.then(() => true), delay(ms, false)])
 }
 
-/** Only the gossip secret can change without a restart, so that it can be rotated node by node. */
 function isTlsUsable(config: Config, log: Logger): boolean {
   try {
     openTls(config, log)
@@ -123,6 +122,10 @@ function isTlsUsable(config: Config, log: Logger): boolean {
   }
 }
 
+/**
+ * Reads the gossip secret and the files of TLS again. No other setting can change without a restart. The
+ * secret can be rotated node by node.
+ */
 function renewFiles({ link, workers }: NodeParts, reload: () => Config, log: Logger): void {
   renewSecret(link, reload, log)
   workers.postAll({ type: 'reloadTls' })

@@ -29,7 +29,8 @@ export interface StartListener {
 const startAfterMs = 5_000
 
 export function startListener({ config, log, reason }: StartListenerOptions): StartListener {
-  // The reason may name hosts, logins and sessions of the database, and those who ask have no credential.
+  // The reason may name hosts, logins and sessions of the database, and clients need no credential to read
+  // it.
   const mayShow = isLoopback(config.host)
   let server: Server | undefined
   /** Settles when the server listens or has failed to listen. */

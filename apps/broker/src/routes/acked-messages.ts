@@ -17,12 +17,12 @@ import { heldKey, type LeaseLookups } from '../worker/lease-lookups.ts'
 /** One message under one lease. */
 export type AckedMessage = Pick<AckItem, 'leaseId'> & Required<Pick<AckItem, 'message'>>
 
-/** How the ids of an ack lead to its message: at once, by a lookup, or not at all. */
+/** The message of an ack, a name to look it up by, or undefined if the ids of the ack are not valid. */
 export type NamedMessage = AckedMessage | HeldName | undefined
 
 /**
- * The messages of the acks. Undefined where the ids do not belong together, or the lease does not hold the
- * message. `pathOf` names an ack in errors.
+ * Returns the message of each ack, or undefined if the ids of the ack do not belong together or the lease
+ * does not hold the message. `pathOf` names an ack in errors.
  */
 export async function findAcked(
   acks: readonly Ack[],

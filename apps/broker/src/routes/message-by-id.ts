@@ -88,7 +88,7 @@ export async function findById(
   return found
 }
 
-/** For those who wait for the end of a message of this queue. */
+/** The hint for requests that wait for a message of this queue to end. */
 function endHint(queue: string): WakeHint {
   return { queue, group: completionGroup }
 }
@@ -171,7 +171,7 @@ export function toText(
   })
 }
 
-/** Of what several groups reported, the last. */
+/** The result or progress that was reported last, by any group. */
 function newest(
   groups: MessageById['groups'],
   what: 'result' | 'progress',
@@ -188,7 +188,7 @@ function latest(times: readonly (number | null)[]): string | null {
   return known.length < times.length ? null : new Date(Math.max(...known)).toISOString()
 }
 
-/** Of a message that several groups get, the state of the group that is furthest behind. */
+/** The state of a message. If several groups get it, the state in the group that is furthest behind. */
 export function stateOf({ dueAt, seq, cancelledAt, groups }: MessageById): MessageState {
   if (cancelledAt !== null) return 'cancelled'
   if (seq === null && dueAt !== undefined) return 'scheduled'

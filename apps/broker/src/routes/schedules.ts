@@ -101,7 +101,9 @@ export function scheduleRoutes(app: FastifyInstance, context: BrokerContext): vo
   }
 }
 
-/** A schedule that pushes to another queue than the request names belongs to the principals of that queue. */
+/**
+ * If a schedule pushes to a queue that the request does not name, it belongs to the principals of that queue.
+ */
 async function requireOnExisting(
   principal: Principal,
   name: string,

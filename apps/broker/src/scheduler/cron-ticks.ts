@@ -50,7 +50,7 @@ function tickAfter({ cron, timeZone }: CronPattern, from: Date, everyHour: boole
   if (tick === undefined) return undefined
   const newOffset = offsetMinutes(timeZone, tick)
   if (newOffset === offset) return tick
-  // The clocks change before the tick. The pattern means the time that the clock then shows.
+  // Clocks change before the tick. The pattern applies to the local time after the change.
   const moved = minutesLater(tick, offset - newOffset)
   if (offsetMinutes(timeZone, moved) !== newOffset) return tick // in the missing hour
   const repeated = everyHour ? nextAtOffset(cron, newOffset, from) : undefined

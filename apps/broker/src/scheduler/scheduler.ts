@@ -123,7 +123,7 @@ function createReaping(
       host.notifyFree(woken, 'timer')
       // A message that has expired for the last time may be moved to another queue.
       if (woken.length > 0) pollDueTimes()
-      // A hint for those who wait for the end of a message is not a lease.
+      // A hint for requests that wait for a message to end does not stand for an expired lease.
       activity.expired(woken.filter(({ group }) => group !== completionGroup).length)
     },
   })

@@ -27,7 +27,7 @@ export interface EventHubOptions {
 }
 
 const streamsMax = 200
-/** Of one principal, so that it does not take the streams of all others. */
+/** The maximum for one principal, so that it does not take the streams of all others. */
 const streamsPerOwnerMax = 50
 const tickMs = 1_000
 /** A timer that fires a little early is not followed by another one at once. */

@@ -39,8 +39,8 @@ export class HintGate {
   readonly #nowMs: () => number
   #areWanted = true
   /**
-   * One hint per queue for all its partitions and groups, and one for those who wait for the end of a message,
-   * with the time of the last one.
+   * One hint per queue for all its partitions and groups, and one for requests that wait for a message of the
+   * queue to end. `atMs`: when the last such hint was sent.
    */
   readonly #kept = new Map<string, { readonly hint: WakeHint; readonly atMs: number }>()
 
@@ -203,7 +203,7 @@ function notifyScheduled(
 ): void {
   let known: { readonly queue: string; readonly due: Due } | undefined
   for (const [i, { status }] of pushed.entries()) {
-    // A replaced message may have been scheduled, and is due at another time then.
+    // If the replaced message was scheduled, its due time may have changed.
     if (status !== 'scheduled' && status !== 'replaced') continue
     const item = items[i] as NewMessage
     const due = dueOf(item)

@@ -15,7 +15,9 @@ export type Answer = Extract<
 
 /** The primary usually answers in a millisecond. After this time the last answer is used. */
 const answerMsMax = 250
-/** For an answer about messages the primary first asks its workers, and an earlier answer cannot replace it. */
+/**
+ * The limit for answers that an earlier answer cannot replace. For traces the primary first asks its workers.
+ */
 const ownAnswerMsMax = 2_000
 
 export class PrimaryQuestions {

@@ -176,7 +176,7 @@ test('a viewer gets names and numbers, but no content', { timeout }, async (t) =
     if (text.includes(marker)) found.push(path)
     const full = await sendAs(admin.key, 'GET', `${url}${path}`)
     const hasContent = JSON.stringify(full.body ?? '').includes(marker)
-    // Of queues, only the text of the last error is left out.
+    // Responses about queues leave out only the text of the last error, and have no `redacted`.
     const isQueue = path.startsWith('/api/v1/queues')
     if (hasContent && !isQueue) t.match(text, /"redacted":true/, path)
   }

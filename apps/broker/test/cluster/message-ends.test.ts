@@ -1,4 +1,4 @@
-// Those who wait for the end of a message on one node are answered when it ends through another.
+// A request that waits on one node for a message to end is answered when another node ends the message.
 import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'
 import type { RunningBroker } from '../support/broker.ts'

@@ -54,7 +54,7 @@ async function startTls(
 interface Answered {
   readonly status: number | undefined
   readonly serial: string
-  /** Of the client, which shows whether a connection was used again. */
+  /** The port of the client, which shows whether a connection was used again. */
   readonly port: number | undefined
 }
 

@@ -21,7 +21,7 @@ test('a steady rate looks steady at every moment', (t) => {
   const { clock, activity, count } = start()
   const seen = new Set<number>()
   for (let ms = 0; ms < 20_000; ms += 50) {
-    // Three workers report late by up to 200 ms, and one is asked in between.
+    // Three workers report once a second, up to 200 ms late. One of them also reports in between, when asked.
     if (ms % 1_000 === 50) count('a', 'pushed', 20)
     if (ms % 1_000 === 200) count('a', 'pushed', 40)
     if (ms % 1_000 === 600) count('a', 'pushed', 6)

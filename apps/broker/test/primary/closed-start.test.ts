@@ -1,4 +1,4 @@
-// A node on an address that others can reach starts only with a key, or if it is told to be open.
+// A node on an address that others can reach starts only with a key, or with ROUSE_INSECURE.
 import { randomBytes } from 'node:crypto'
 import { eventually, testDatabase } from '@rouse/testkit'
 import { test } from 'tap'

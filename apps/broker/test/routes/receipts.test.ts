@@ -1,6 +1,6 @@
 // All messages of one pop share a leaseId, and each has a receipt. An ack names its message by the receipt
-// alone, or by leaseId, transactionId and partitionId, on any node. The `leaseId` of 0.1.0 was what is now the
-// receipt, so it is accepted in its place.
+// alone, or by leaseId, transactionId and partitionId, on any node. In release 0.1.0 the receipt was called
+// `leaseId`, so an ack may send a receipt as its `leaseId`.
 import { t as root, type Test, test } from 'tap'
 import { startCluster } from '../support/cluster.ts'
 import { ackOf, apiOf } from '../support/http.ts'

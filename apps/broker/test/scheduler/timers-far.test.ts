@@ -9,7 +9,7 @@ import { Timers } from '../../src/scheduler/timers.ts'
 
 const dayMs = 86_400_000
 const roundTripMsMax = 40
-/** A node is sure that a time is due one round trip after it. Two ms are for the rounding of both clocks. */
+/** A node knows the time of the database to within one round trip. Both clocks round, by up to 1 ms each. */
 const lateMsMax = roundTripMsMax + 2
 
 /** Timers and a simulated database. Its clock is an hour ahead, and the test chooses the round-trip time. */

@@ -1,4 +1,4 @@
-// Hints that workers keep while no node waits for messages.
+// Workers keep their hints back while no node waits for messages.
 import type { WakeHint } from '@rouse/protocol'
 import { test } from 'tap'
 import type { WorkerMessage } from '../../src/ipc.ts'

@@ -34,7 +34,7 @@ export function masked(text: string, { url }: TestNode): string {
 /** IN/s and OUT/s in the row of a queue: six numbers stand before them, and the age behind them. */
 const queueRates = /((?: +[\d,]+[kM]?){6})( +[\d.]+)( +[\d.]+)( +(?:AGE|–))/g
 
-/** Also numbers and the spaces between columns. */
+/** Masks numbers and the spaces between columns, too. */
 export function maskedLoosely(text: string, node: TestNode): string {
   return masked(text, node)
     .replaceAll(/^.*\r(?!\n)/gm, '')
@@ -43,7 +43,7 @@ export function maskedLoosely(text: string, node: TestNode): string {
     .replaceAll(/ {2,}/g, '  ')
 }
 
-/** At the right end, because such columns are aligned to the right. */
+/** Puts the mask at the right end, because such columns are aligned to the right. */
 function sameLength(mask: string): (found: string) => string {
   return (found) => mask.slice(0, found.length).padStart(found.length)
 }

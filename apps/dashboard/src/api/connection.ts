@@ -17,5 +17,7 @@ export function connectionFailed(): void {
   if (connection.value.lostAtMs === undefined) connection.set({ lostAtMs: nowMs() })
 }
 
-/** The addresses of all nodes, as last heard. They are offered when the address of the page does not answer. */
+/**
+ * The addresses of all nodes, as last read. They are offered when the address of the page does not answer.
+ */
 export const nodeUrls = new Store<ReadonlyMap<string, string>>(new Map())

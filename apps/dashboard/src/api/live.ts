@@ -99,7 +99,7 @@ function open(): void {
   }
 }
 
-/** At once for a stream that worked: behind a balancer another node takes it. */
+/** After a stream that worked, tries again soon: behind a balancer another node may answer. */
 function retry(): void {
   close()
   failures += 1

@@ -17,7 +17,7 @@ export interface QueueListState {
 
 const pageSize = 500
 const everyMs = 2_000
-/** Of the time between two reads, at most this part is spent on reading. */
+/** The maximum share of the time that is spent on reading. */
 const share = 0.2
 
 const list = new Store<QueueListState>({ queues: undefined, asOf: undefined, error: undefined })

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { type ApiError, ask } from './client.ts'
 import { Store, useStore } from './store.ts'
 
-/** Whether the user has paused updates. Focus or a return to the page does not read again then. */
+/** Whether the user has paused updates. While they are paused, `reload` still reads. */
 export const isPaused = new Store(false)
 
 export interface Data<Answer> {

@@ -71,7 +71,7 @@ interface Totals {
   readonly waiting?: number | undefined
 }
 
-/** The totals of the event stream, once a second; undefined where there is none. */
+/** The totals of the event stream, once a second; undefined without a stream. */
 function useTotals(): Totals | undefined {
   const stream = useStore(streamState)
   const [totals, setTotals] = useState<Totals>()

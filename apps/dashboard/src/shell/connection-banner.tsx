@@ -4,7 +4,7 @@ import { useStore } from '../api/store.ts'
 import { nowMs } from '../clock.ts'
 import { duration } from '../parts/format.ts'
 
-/** Says that nothing answers, for how long, and where else the dashboard is. */
+/** Says how long the node has not answered, and links to the dashboard on other nodes. */
 export function ConnectionBanner() {
   const { lostAtMs } = useStore(connection)
   const urls = useStore(nodeUrls)

@@ -2,7 +2,7 @@
 // push with all its consequences is stretched and everything that happens meanwhile is counted, not shown.
 export interface WakeStep {
   readonly key: number
-  /** Of the node that saw it, in milliseconds. */
+  /** The time on the node that saw the step, in milliseconds. */
   readonly atMs: number
   readonly node: string
   readonly step: string

@@ -20,7 +20,7 @@ interface Description {
 }
 
 export interface Cluster {
-  /** Of the balancer. */
+  /** The URL of the balancer. */
   readonly url: string
   readonly nodes: Description['nodes']
   readonly sql: pg.Pool

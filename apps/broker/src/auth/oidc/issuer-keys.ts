@@ -9,7 +9,7 @@ import type { Logger } from '../../log.ts'
 import { type IssuerDocument, readIssuer } from './issuer-document.ts'
 
 const refreshMs = 300_000
-/** Until the keys were read for the first time. */
+/** The interval of reads until the first one succeeds. */
 const retryMs = 5_000
 const lookAgainMs = 60_000
 

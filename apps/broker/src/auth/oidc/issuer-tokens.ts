@@ -7,7 +7,7 @@ import type { Clock } from '../../clock.ts'
 import { type Grant, Grants, grantsMax, parseGrant } from '../grants.ts'
 import type { Principal } from '../principal.ts'
 
-/** Without symmetric ones: a public key must never serve as a shared secret. */
+/** The list has no symmetric algorithm, because a public key must never serve as a shared secret. */
 const algorithms = ['EdDSA', 'ES256', 'RS256']
 const tokenLengthMax = 8_192
 const knownMax = 10_000

@@ -1,5 +1,5 @@
-// How waiting pops are woken, for those who watch: from the hint to the pop's result. Wake-ups are frequent, so
-// only a sample is reported, and nothing while no stream wants them.
+// Reports to event streams how waiting pops are woken, from the hint to the pop's result. Wake-ups are
+// frequent, so only a sample is reported, and nothing while no stream wants them.
 import { shownGroup, type WaitGroup, type WakeHint } from '@rouse/protocol'
 import type { Grant } from '@rouse/sidecar'
 import type { WorkerMessage } from '../../ipc.ts'

@@ -17,10 +17,10 @@ export interface MessageFacts {
   /** Whether a message before it in its partition can keep it waiting. */
   readonly isOrdered: boolean
   readonly seq: number | null
-  /** As far as the message is in the log. */
+  /** The state of the message in the explained group; undefined if no group has it. */
   readonly group: MessageInGroup | undefined
   readonly push: PushRecord | undefined
-  /** Of the group, in the order of time. */
+  /** The deliveries to that group, oldest first. */
   readonly deliveries: readonly DeliveryRecord[]
   readonly holds: readonly Hold[]
   readonly storedHolds: readonly PartitionHold[]

@@ -9,15 +9,15 @@ import type {
 
 /** Leases of other messages of the partition, and how long they were held. */
 export interface Hold extends Omit<LeaseRecord, 'endedMs' | 'isEnded'> {
-  /** Until then it certainly was held. */
+  /** The lease was certainly held until this time. */
   readonly heldUntilMs: number
-  /** Whether it ended then; otherwise that is not recorded. */
+  /** Whether the lease ended at that time; if not, its end is not recorded. */
   readonly isEnded: boolean
 }
 
 /**
- * The deliveries of a message, in the order of time. One that was neither sampled nor late is found in the lease of its
- * pop, while a worker remembers that.
+ * The deliveries of a message, oldest first. A delivery that was not recorded, because it was neither in the
+ * sample nor late, is derived from the lease of its pop, if a worker still has that.
  */
 export function joinDeliveries(
   records: readonly TraceRecord[],

@@ -66,7 +66,7 @@ export interface LeaseRecord extends Popped {
   status: string | null
 }
 
-/** An ack that reached another worker than the delivery, or that came late. */
+/** An ack that went through a worker other than that of the pop, or whose lease was held for long. */
 export interface AckRecord extends WorkerName {
   readonly kind: 'ack'
   readonly leaseId: string

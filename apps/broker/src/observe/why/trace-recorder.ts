@@ -26,9 +26,9 @@ export interface TraceRecorderOptions extends WorkerName {
   readonly isOn?: boolean
 }
 
-/** Records of one second; further ones are dropped. */
+/** The maximum of records in one second. Further records are dropped. */
 const recordsMax = 200
-/** Acks of other workers' leases in one second; of further ones only sampled messages. */
+/** The maximum of acks of other workers' leases in one second. Further acks are recorded only if sampled. */
 const foreignAcksMax = 500
 /** Leases whose end is awaited. */
 const openMax = 5_000
@@ -54,7 +54,7 @@ interface OpenLease {
   readonly holder: string
   readonly waitedMs: number
   readonly expiresAtMs: number
-  /** Of its first message. */
+  /** The id of the first message of the lease. */
   readonly id: string
   readonly seq: number
   readonly lastSeq: number
@@ -305,7 +305,7 @@ export class TraceRecorder {
     this.#add({ kind: 'limit', queue, group, fromMs: databaseTimeMs, toMs: untilMs })
   }
 
-  /** Also reports the leases of this partition that are open, as far as this worker knows. */
+  /** Also reports the open leases of this partition that this worker knows. */
   report(partitionId: string): void {
     for (const all of this.#open.values()) {
       const open = all.get(partitionId)

@@ -3,14 +3,14 @@ import { isSampledPlace, type TraceRecord, type TraceRequest } from './trace-rec
 
 const recordsMax = 20_000
 const bytesMax = 8 * 1024 * 1024
-/** Acks whose delivery another worker or node knows, and that are not of the sample. */
+/** The maximum of acks that are not in the sample and whose lease another worker or node knows. */
 const acksMax = 10_000
 const ackBytesMax = 4 * 1024 * 1024
-/** Of an object with numbers and references, without its texts. */
+/** The size of a record without its texts: an object with numbers and references. */
 const bytesPerRecord = 250
 
 export class TraceStore {
-  /** What was chosen: by the sample, or because it took long. */
+  /** Records that are in the sample, or that were chosen because something took long. */
   readonly #chosen = new Records(recordsMax, bytesMax)
   /** Every ack of another worker's lease: only the worker that knows the lease can tell whether it took long. */
   readonly #acks = new Records(acksMax, ackBytesMax)
@@ -28,7 +28,7 @@ export class TraceStore {
     return this.#chosen.bytes + this.#acks.bytes
   }
 
-  /** What concerns a message: its own records, leases of its partition, limits of its queue; and their acks. */
+  /** Finds the records of a message, the leases of its partition, the limits of its queue, and their acks. */
   find({ id, queue, partitionId, fromMs, leaseIds = [] }: TraceRequest): TraceRecord[] {
     const keys = [`m/${id}`, `q/${queue}`, ...(partitionId === null ? [] : [`p/${partitionId}`])]
     const found = keys

@@ -13,7 +13,7 @@ const buildMsMax = 900_000
 const commandMsMax = 180_000
 /** Compose wants them for every command. The commands of the documentation write real ones to `.env`. */
 const unusedSecrets = { POSTGRES_PASSWORD: 'x', ROUSE_GOSSIP_SECRET: 'x' }
-/** Of a verb that Ctrl-C ends. */
+/** How long a verb may take to exit after Ctrl-C. */
 const signalMsMax = 10_000
 
 export class ComposeCluster {

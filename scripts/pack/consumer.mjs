@@ -9,7 +9,7 @@ import { root } from '../run.mjs'
 const outputBytesMax = 64_000_000
 const commandMsMax = 240_000
 
-/** Without the settings of `npm run` and of this workspace, which child processes would inherit. */
+/** The environment of child processes, without the settings of `npm run` and of this workspace. */
 const environment = Object.fromEntries(
   Object.entries(process.env).filter(
     ([name]) => !/^(npm_(?!config_)|ROUSE_|NODE_OPTIONS|PGHOST)/.test(name),

@@ -1,5 +1,5 @@
 // Tests code that pushes and consumes, without a server and without waiting: `testRouse()` is the client with a node
-// in memory, whose clock moves when the test says so.
+// in memory, whose clock the test sets forward.
 import assert from 'node:assert/strict'
 import type { Rouse } from '@rouse/client'
 import { testRouse } from '@rouse/client/testing'

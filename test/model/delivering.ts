@@ -151,7 +151,7 @@ export interface Ending {
   readonly status: Status
   readonly code?: string | undefined
   readonly delayMs?: number | undefined
-  /** Of a completed message, any JSON; undefined: none. */
+  /** The result of a completed message, any JSON; undefined: none. */
   readonly result?: unknown
 }
 

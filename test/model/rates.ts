@@ -36,7 +36,9 @@ export function spend(
     lane.fullAt = after(now, partitionRate, lane.fullAt, count)
 }
 
-/** A bucket of an old rate becomes an empty one of the new rate at most. */
+/**
+ * Buckets keep the time at which they will be full, but are full after `perMs` of the new rate at the latest.
+ */
 export function changeRates({ now }: World, queue: Queue, next: Options): void {
   const { rate, partitionRate } = next
   if (isOther(queue.options.rate, rate)) {

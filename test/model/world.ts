@@ -36,7 +36,7 @@ export interface Again {
   readonly dueAt: number
   /** The lease of the message expired, so the message is delivered alone in its next lease. */
   readonly alone: boolean
-  /** Released or redriven: it may or may not be delivered together with its neighbours. */
+  /** The message was released or redriven. A pop may deliver it alone or together with its neighbours. */
   readonly soft: boolean
 }
 
@@ -106,9 +106,9 @@ export interface Lease {
   readonly from: number
   readonly left: Set<number>
   readonly attempt: number
-  /** It keeps its lane closed until it ends, even if the ordering of the queue changes. */
+  /** The lease keeps its lane closed until it ends, even if the ordering of the queue changes. */
   readonly isOrdered: boolean
-  /** Its acks are recorded as completed attempts. */
+  /** Acks of the lease are recorded as completed attempts. */
   readonly isRecorded: boolean
   expiresAt: number
   lockedBy: OpenTransaction | undefined

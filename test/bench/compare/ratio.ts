@@ -1,17 +1,18 @@
-// The ratio of two series of alternating rounds, and how certain it is.
+// The ratio of two series of alternating rounds, and the spread of that ratio.
 
 export interface Round {
-  /** Of nodes and PostgreSQL, per message. */
+  /** The CPU time that the nodes and PostgreSQL use per message. */
   readonly cpuMicros: number
-  /** The part of it that PostgreSQL used. */
+  /** The part of `cpuMicros` that PostgreSQL uses. */
   readonly postgresMicros: number
   readonly perSecond: number
 }
 
 /**
- * Of CPU per message, round by round: neighbours in time see the same machine. The spread is that of the median: in
- * about 95 of 100 repetitions the median lies within it (1.57 times the distance of the quartiles, divided by the
- * root of the number of rounds). Single rounds spread several times as far.
+ * Compares CPU per message round by round, because rounds that are close in time run under the same
+ * conditions. The spread is that of the median: in about 95 of 100 repetitions the median lies within it
+ * (1.57 times the distance of the quartiles, divided by the root of the number of rounds). Single rounds
+ * spread several times as far.
  */
 export function ratioOf(
   ours: readonly Pick<Round, 'cpuMicros'>[],

@@ -21,7 +21,7 @@ export interface LoadResult {
   readonly messages: number
   readonly seconds: number
   readonly cpuSeconds: number
-  /** Sorted: from the time at which a push was due to its message reaching a consumer. */
+  /** The time from when a push was due until its message reached a consumer. Sorted. */
   readonly latenciesMs: number[]
 }
 

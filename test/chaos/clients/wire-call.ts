@@ -212,7 +212,8 @@ function toItems(items: readonly PushText[]): PushedItem[] {
     queue,
     partition,
     value: payload.v,
-    // Beside a unique key, a duplicate may be one of another message: it does not prove that this one is stored.
+    // With a unique key, a duplicate may be a duplicate of another message, and does not prove that this one
+    // is stored.
     ...(transactionId === undefined || unique !== undefined ? {} : { key: transactionId }),
     ...(delayMs === undefined ? {} : { delayMs }),
     ...(payload.amount === undefined ? {} : { amount: payload.amount }),

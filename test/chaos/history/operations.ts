@@ -89,7 +89,7 @@ export class Operations {
   }
 }
 
-/** A subscription without a response may take effect when its group already exists. It is then a seek. */
+/** A subscription without a response may take effect after its group was created. It then acts as a seek. */
 function mayMove({ kind, outcome }: OperatorRecord): boolean {
   return kind === 'subscribe' && outcome !== 'ok'
 }

@@ -99,7 +99,9 @@ export interface LeaseRecord extends Call {
   readonly receipt: string
   /** The duration of an extension, as requested. */
   readonly seconds?: number
-  /** How long the lease lasts from the answer on: less if a transaction with ack_in had locked it. */
+  /**
+   * How long the lease lasts after the response: less than requested if an ack_in transaction has locked it.
+   */
   readonly lastsMs?: number
 }
 

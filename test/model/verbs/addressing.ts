@@ -234,7 +234,7 @@ export function listedAs(world: World, target: Logged, group: string): string {
   return state === 'ready' && target.message.seq < target.partition.tail ? 'gone' : state
 }
 
-/** Whether the list of a group may or may not have the message as ready or retrying. */
+/** Whether the model cannot tell if a list of the ready or retrying messages of the group has the message. */
 export function isUnclear(world: World, target: Logged, group: string): boolean {
   const { queue, partition, message } = target
   if (message.isCancelled) return false

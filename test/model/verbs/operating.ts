@@ -125,7 +125,8 @@ export const operating = [
         mustAnswer(answer, 404, 'not_found')
         return { did: `${did}: not found`, effect: 'refused' }
       }
-      // Of open transactions, only those in ordered lanes are found before the partition is looked up.
+      // The server looks for open transactions in ordered lanes before it looks up the partition, and for
+      // those in unordered lanes afterwards.
       if (only !== undefined && partition === undefined && answer.status !== 409) {
         return notFound(answer, did)
       }
@@ -330,7 +331,7 @@ function closesCircle(world: World, from: string, to: string | null): boolean {
   return closesCircle(world, from, world.queues.get(to)?.options.deadLetterTo ?? null)
 }
 
-/** Of the two options for retry delays, the one set last counts. */
+/** There are two options for retry delays. Setting one of them clears the other. */
 function withDelays(before: Options, changed: Partial<Options>): Partial<Options> {
   if (changed.retryBackoff) return { ...changed, retryBackoffMs: null }
   if (changed.retryBackoffMs) return { ...changed, retryBackoff: null }

@@ -8,7 +8,7 @@ import { finish, item, message, openStorage, payloads } from '../support/storage
 type Acks = Awaited<ReturnType<typeof ack>>
 
 function counts({ woken }: Acks): (number | undefined)[] {
-  // A failed message also wakes those who wait for its end.
+  // A failed message also wakes requests that wait for it to end.
   const ofLanes = woken.filter(({ group }) => !isCompletionGroup(group ?? ''))
   return ofLanes.map(({ count }) => count)
 }

@@ -10,7 +10,7 @@ const lease = '00000000-0000-0000-0000-000000000001'
 const one = `array['q'], array['p'], array[1], array['${lease}'::uuid], array['1']`
 
 /**
- * Every function for nodes that writes. At another level than read committed, it would read an old snapshot
+ * Every function for nodes that writes. At a level other than read committed, it would read an old snapshot
  * after it waited for a lock.
  */
 const calls = [

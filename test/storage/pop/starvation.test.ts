@@ -1,5 +1,5 @@
-// How long messages of priority 0 wait behind higher ones. Strict means that they can wait for ever: this measures
-// when, and docs/guides/priorities.md has the figures.
+// How long messages of priority 0 wait behind higher ones. Priorities are strict, so they can wait for ever.
+// This test measures when they do; docs/guides/priorities.md has the figures.
 import { push } from '@rouse/storage'
 import { test } from 'tap'
 import { newId } from '../support/new-id.ts'
@@ -11,7 +11,7 @@ const backlog = 20
 const secondsMax = 40
 
 interface Starved {
-  /** Until the first and the last of the waiting messages was delivered; null: not within secondsMax. */
+  /** The second in which the first and the last waiting message is delivered; null: not within secondsMax. */
   readonly first: number | null
   readonly last: number | null
 }

@@ -99,7 +99,7 @@ async function takeGeneralForm({ rows }: Storage, name: string): Promise<void> {
   )
 }
 
-/** Leaves the names of the partitions to the functions that ship. */
+/** Makes push_v2 call push_general or push_merged. Partitions get the same names as in the shipped form. */
 async function pushGenerally({ rows }: Storage): Promise<void> {
   const [found] = await rows<{ parameters: string; result: string }>(
     `select pg_get_function_arguments(f.oid) as parameters, pg_get_function_result(f.oid) as result

@@ -1,6 +1,7 @@
-// `deadLetterTo` moves each given-up message exactly once, and the queue it names delivers what was moved. The audit
-// counts moved letters as dead letters of the queue they come from: dead-letters.ts checks that exactly the
-// given-up messages are among them. Here each must be a single one, and delivered.
+// `deadLetterTo` moves each given-up message exactly once, and the queue that it names delivers the moved
+// message. The audit lists moved messages as dead letters of the queue they come from, and dead-letters.ts
+// checks that these are exactly the given-up messages. This rule checks that each was moved once and
+// delivered.
 import type { History } from '../../history/history.ts'
 import type { QueueRecord } from '../../history/records.ts'
 import { Findings } from '../findings.ts'

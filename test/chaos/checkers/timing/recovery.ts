@@ -5,8 +5,9 @@ import { medianMs, windowMedians } from '../../history/slow-windows.ts'
 
 /** How long after a fault its effects are measured. */
 const aftermathMs = 10_000
-/** The time before a fault with which the time after its start is compared, and the width of the slices. */
+/** How long before a fault pushes are measured, for comparison with those after its start. */
 const calmMs = 5_000
+/** Pushes after the start of a fault are measured in slices of this length. */
 const sliceMs = 1_000
 /** A machine on which pushes take longer than this without a fault is too busy to check time limits. */
 export const calmPushMsMax = 250

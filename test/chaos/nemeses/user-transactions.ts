@@ -101,7 +101,7 @@ async function ackSlowly(cluster: ChaosCluster, about: About): Promise<Made> {
   if (message === undefined) return { target: `no rows of ${queue}`, mayHarm: noQueues }
   await held(cluster, about, async (session) => {
     const settle = await ackIn(client, session, message)
-    // The operator sets a new in-flight limit, which needs all leases of the queue.
+    // The operator sets a new in-flight limit, which locks all leases of the queue.
     await raw.configure(queue, { options: { maxInFlight: inFlightMax } })
     await pause(Math.max(configureSeconds, seconds))
     await settle(commits)

@@ -1,5 +1,5 @@
 // Notes about names that may be misspelt. A pop creates its consumer group if that does not exist, and waits
-// if its queue does not exist, so without a note nobody would notice a wrong name.
+// if its queue does not exist, so without a note a wrong name would go unnoticed.
 import { type Api, type Json, segment } from './api.ts'
 import { CliError } from './cli-error.ts'
 import type { Output } from './output.ts'

@@ -9,7 +9,7 @@ import { apiOf } from '../support/http.ts'
 import { untilWaiting, wakesDuring } from '../support/node-state.ts'
 import { childrenOf, killTree } from '../support/process-tree.ts'
 
-/** The interval of fallback polls. It is so long that no poll wakes a waiter during the test. */
+/** The interval of fallback polls. No poll wakes a waiter during the test. */
 const never = '600000'
 const env = {
   POP_WAIT_IDLE_INTERVAL_MS: never,

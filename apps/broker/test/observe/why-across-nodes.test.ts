@@ -260,6 +260,6 @@ test('a message of the sample is recorded on all nodes, however fast it was', {
   }
   const unsampled = ids.find((id) => !isSampled(id)) as string
   t.match((await popping.get(`/messages/${unsampled}/why`)).body.notRecorded, [
-    { step: 'received', text: /1 of 16 messages/ },
+    { step: 'received', text: /1 message in 16/ },
   ])
 })

@@ -37,6 +37,8 @@ export interface WakeHint {
   readonly partition?: string | null | undefined
   /** Null or absent: every consumer group. */
   readonly group?: string | null | undefined
+  /** A consumer group that needs no hint, because a waiter of it has got the message already. */
+  readonly except?: string | undefined
   /** Null: the queue has none. Absent: not known, so any namespace may match. */
   readonly namespace?: string | null | undefined
   readonly task?: string | null | undefined

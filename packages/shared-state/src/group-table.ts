@@ -43,7 +43,9 @@ export class GroupTable {
   }
 
   matching(hint: WakeHint): GroupState[] {
-    return this.#index.matching(hint)
+    const groups = this.#index.matching(hint)
+    if (hint.except === undefined) return groups
+    return groups.filter(({ description }) => description.group !== hint.except)
   }
 
   /** Finds or creates a group; undefined when the table is full of groups in use. */

@@ -60,7 +60,9 @@ export class HeldHints {
         now,
       )
     }
-    this.#broadcast(hint, kind, new Set(serving.keys()))
+    const served = new Set(serving.keys())
+    if (hint.except !== undefined) served.add(hint.except)
+    this.#broadcast(hint, kind, served)
   }
 
   /** A peer sent a hint. Calls `onServed` when waiters of this node took everything, for all groups. */

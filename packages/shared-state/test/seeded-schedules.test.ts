@@ -60,6 +60,8 @@ const sabotages: readonly Sabotage[] = [
   'death unreported',
   'unused as empty',
   'found count too high',
+  'reserved waiters answered as unused',
+  'delivered group gets a hint',
 ]
 
 for (const sabotage of sabotages) {

@@ -90,6 +90,7 @@ export class SidecarDbPool {
       random,
       nowMs: () => performance.now(),
       onUnavailable,
+      reserve: ({ queue, partition }) => this.#pops.reserve({ queue, partition }),
       observer,
     })
     const takenAfterMs = options.takenAfterMs ?? sidecarDefaults.takenAfterMs

@@ -29,6 +29,8 @@ export type {
   UniqueKey,
 } from './delivery/push.ts'
 export { push, targetPartition } from './delivery/push.ts'
+export type { DirectDemand, DirectPushResult } from './delivery/push-direct.ts'
+export { canPushDirectly, pushDirect } from './delivery/push-direct.ts'
 export { ackIn, enqueue, enqueueMany } from './delivery/sql-producers.ts'
 export type { CommittedTransaction, TransactionRequest } from './delivery/transaction.ts'
 export { transaction } from './delivery/transaction.ts'

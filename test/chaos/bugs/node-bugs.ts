@@ -8,8 +8,8 @@ export const nodeBugs: readonly Bug[] = [
     replaces: [
       {
         file: 'packages/sidecar/dist/writes/write-operations.js',
-        find: 'await push(executor, items, { lockTimeoutMs });',
-        put: `await push(executor, items, { lockTimeoutMs }).catch(() => ({
+        find: 'await store(executor, items, reserved, lockTimeoutMs);',
+        put: `await store(executor, items, reserved, lockTimeoutMs).catch(() => ({
             woken: [],
             items: items.map(({ id }) => ({ status: 'queued', messageId: id, partitionId: '1', seq: 1 })),
         }));`,
@@ -44,9 +44,9 @@ export const nodeBugs: readonly Bug[] = [
     replaces: [
       {
         file: 'packages/sidecar/dist/writes/write-operations.js',
-        find: 'const pushed = await push(executor, items, { lockTimeoutMs });',
+        find: 'const pushed = await store(executor, items, reserved, lockTimeoutMs);',
         put: `const kept = items.length > 2 ? items.slice(0, -1) : items;
-        const pushed = await push(executor, kept, { lockTimeoutMs });
+        const pushed = await store(executor, kept, reserved, lockTimeoutMs);
         if (kept.length < items.length)
             pushed.items.push({ status: 'queued', messageId: items.at(-1).id, partitionId: '1', seq: 1 });`,
       },

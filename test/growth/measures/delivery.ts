@@ -13,10 +13,12 @@ import {
   type NewMessage,
   pop,
   push,
+  pushDirect,
   release,
   reportProgress,
   transaction,
 } from '@rouse/storage'
+import type pg from 'pg'
 import { type Measure, prepared } from '../support/measure.ts'
 import type { Probe } from '../support/touched.ts'
 
@@ -60,9 +62,27 @@ function first({ leaseId, partitionId, messages }: Lease, status: AckItem['statu
   return { leaseId, message: { partitionId, seq: messages[0]?.seq ?? 0 }, status }
 }
 
+/** A partition of which group g01 has read everything. */
+async function drained(client: pg.ClientBase): Promise<void> {
+  await push(client, [item('hot', 'fresh')])
+  const { leases } = await pop(client, {
+    source: { queue: 'hot', partition: 'fresh' },
+    group: 'g01',
+    demands: [{ batch: 1, partitions: 1, holder: 'test' }],
+  })
+  await ack(client, [{ leaseId: leases[0]?.leaseId as string }])
+}
+
 export const delivery: readonly Measure[] = [
   { name: 'a push to the hot partition', call: (probe) => push(probe, [item('hot', 'p0')]) },
   { name: 'a push to a cold partition', call: (probe) => push(probe, [item('cold', 'c300')]) },
+  {
+    name: 'a push that delivers its message',
+    // The first one drains the partition, if it was not.
+    prepare: drained,
+    call: (probe) =>
+      pushDirect(probe, item('hot', 'fresh'), { group: 'g01', holder: 'test' }, undefined),
+  },
   {
     name: 'a push with a key',
     call: (probe) => push(probe, [item('hot', 'p0', { transactionId: 'new' })]),

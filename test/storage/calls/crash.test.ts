@@ -2,7 +2,7 @@
 // names of the barriers are read from the functions, so that new barriers are tested automatically.
 import { readFileSync } from 'node:fs'
 import { migrationsDirectory } from '@rouse/database'
-import { ack, type Executor, type Lease, pop, push, transaction } from '@rouse/storage'
+import { ack, type Executor, type Lease, pop, push, pushDirect, transaction } from '@rouse/storage'
 import { test } from 'tap'
 import { demand, item, message, openStorage, type Storage } from '../support/storage.ts'
 import { dumpTables } from '../support/table-dump.ts'
@@ -20,6 +20,11 @@ const victims: Record<string, Victim> = {
   push: {
     files: ['push/push.sql'],
     call: ({ send }, on) => send('q', 'a', ['x'], on),
+  },
+  'push that delivers its message': {
+    files: ['push/push_direct.sql'],
+    call: (_, on) =>
+      pushDirect(on, message('q', 'drained', 'x'), { group: 'other', holder: 'test' }, undefined),
   },
   'push to many partitions': {
     files: ['push/push_general.sql', 'push/create_targets.sql'],
@@ -127,6 +132,8 @@ async function prepare({ pool, set, take }: Storage): Promise<Lease[]> {
     ['a', 'b', 'c'].flatMap((partition) => [1, 2].map((n) => message('q', partition, n))),
   )
   await take('q', { group: 'other', partition: 'nowhere' })
+  await push(pool, [message('q', 'drained', 'x')])
+  await take('q', { group: 'other', partition: 'drained', autoAck: true })
   const leases: Lease[] = []
   for (const partition of ['a', 'b']) leases.push(...(await take('q', { partition })).leases)
   return leases

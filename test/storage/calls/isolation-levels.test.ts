@@ -18,6 +18,8 @@ const calls = [
   `rouse.push(${one}, array['key'])`,
   `rouse.push_v2(${one})`,
   `rouse.push_v2(array['q'], array[null], array[1], array['${lease}'::uuid], array['1'])`,
+  `rouse.push_direct('q', 'p', '${lease}', '1', null, null, null, 'g', null, 'me')`,
+  `rouse.push_direct('q', null, '${lease}', '1', null, null, null, 'g', null, 'me')`,
   `rouse.pop('q', null, null, null, 'g', array[1], array[1], array[1000], null, array['me'])`,
   `rouse.pop('q', 'p', null, null, 'g', array[1], array[1], array[1000], null, array['me'])`,
   `rouse.pop(null, null, 'n', null, 'g', array[1], array[1], array[1000], null, array['me'])`,

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { migrationsDirectory } from '@rouse/database'
 import { test } from 'tap'
-import { calls, compareTwins, openTwins, type Twins } from '../support/agreement.ts'
+import { calls, compareTwins, openTwins } from '../support/agreement.ts'
 import type { Storage } from '../support/storage.ts'
 
 const seed = Number(process.env.ROUSE_TEST_SEED ?? 1)
@@ -27,15 +27,32 @@ test('the short paths of push, pop and ack do what the general forms do', async 
   }
 })
 
+test('a push that delivers its message does what a push and a pop of its partition do', async (t) => {
+  const twins = await openTwins(t)
+  await countCalls(twins.shipped)
+  const { runs, difference } = await compareTwins(twins, {
+    seed,
+    runsMax: 100,
+    msMax: 30_000,
+    delivers: true,
+  })
+  t.equal(difference, undefined)
+  t.ok(runs >= 20, `seed ${seed}, ${runs} sequences`)
+  const direct = (await callCounts(twins.shipped)).get('push_direct') ?? 0
+  const share = twins.delivered.count / direct
+  t.ok(share > 0.05, `${Math.round(100 * share)} % of ${direct} pushes delivered their messages`)
+})
+
 /** Changes of one form, each small. The comparison must notice every one of them. */
 const changes: readonly {
   readonly what: string
-  readonly in: keyof Twins
+  readonly in: 'shipped' | 'general'
   readonly file: string
   readonly find: string
   readonly put: string
   /** Queue options with which the change has its effect. */
   readonly options?: Record<string, unknown>
+  readonly delivers?: boolean
 }[] = [
   {
     what: 'an ack of one message completes the whole lease',
@@ -173,6 +190,39 @@ const changes: readonly {
     put: 'greatest(v_now, v_last_created_at), null,',
   },
   {
+    what: 'a push delivers its message from a lane that is leased',
+    in: 'shipped',
+    file: 'push/push_direct.sql',
+    find: ' and l.lease_id is null',
+    put: '',
+    delivers: true,
+  },
+  {
+    what: 'a push that delivers its message does not move the cursor',
+    in: 'shipped',
+    file: 'push/push_direct.sql',
+    find: 'case when l.group_id = v_leased_group_id then first_seq + 1 else l.next end',
+    put: 'l.next',
+    delivers: true,
+  },
+  {
+    what: 'a push that delivers its message wakes no lane of other groups',
+    in: 'shipped',
+    file: 'push/push_direct.sql',
+    find: 'set ready = l.group_id is distinct from v_leased_group_id',
+    put: 'set ready = v_leased_group_id is null',
+    delivers: true,
+  },
+  {
+    what: 'a push that delivers its message closes an unordered lane',
+    in: 'shipped',
+    file: 'push/push_direct.sql',
+    find: 'when l.group_id = v_leased_group_id and v_ordered then',
+    put: 'when l.group_id = v_leased_group_id then',
+    options: { ordering: 'none' },
+    delivers: true,
+  },
+  {
     what: 'a push keeps its keys for too short a time',
     in: 'shipped',
     file: 'push/push.sql',
@@ -202,7 +252,7 @@ const changes: readonly {
   },
 ]
 
-for (const { what, in: where, file, find, put, options } of changes) {
+for (const { what, in: where, file, find, put, options, delivers } of changes) {
   test(`the comparison notices if ${what}`, async (t) => {
     const twins = await openTwins(t)
     await change(twins[where], file, find, put)
@@ -212,6 +262,7 @@ for (const { what, in: where, file, find, put, options } of changes) {
       msMax: 60_000,
       anyDifference: true,
       options,
+      ...(delivers === true && { delivers }),
     })
     t.ok(difference, `after ${runs} sequences`)
   })

@@ -1,12 +1,17 @@
 // Plays the same random calls on two databases and compares every result and all tables: one database as it
-// ships, and one whose push, pop and ack always take their general form.
+// ships, and one whose push, pop and ack always take their general form. A push that delivers its message in one
+// database is a push and a pop of its partition in the other.
 import {
   ack,
   configure,
+  type DirectDemand,
+  type DirectPushResult,
   type Lease,
+  type NewMessage,
   pop,
   promoteDue,
   push,
+  pushDirect,
   reapExpired,
   release,
   setPaused,
@@ -14,7 +19,13 @@ import {
 } from '@rouse/storage'
 import fc from 'fast-check'
 import type { Test } from 'tap'
-import { type Item, type Sequence, type Step, sequences } from './random-calls.ts'
+import {
+  deliveringSequences,
+  type Item,
+  type Sequence,
+  type Step,
+  sequences,
+} from './random-calls.ts'
 import { demand, message, openStorage, type Storage, start } from './storage.ts'
 import { dumpTables } from './table-dump.ts'
 
@@ -23,6 +34,8 @@ export const calls = ['push_v2', 'pop', 'ack'] as const
 export interface Twins {
   readonly shipped: Storage
   readonly general: Storage
+  /** How many pushes delivered their messages so far. */
+  readonly delivered: { count: number }
 }
 
 export async function openTwins(t: Test): Promise<Twins> {
@@ -32,7 +45,7 @@ export async function openTwins(t: Test): Promise<Twins> {
     if (name === 'push_v2') await pushGenerally(general)
     else await takeGeneralForm(general, name)
   }
-  return { shipped, general }
+  return { shipped, general, delivered: { count: 0 } }
 }
 
 export interface Comparison {
@@ -42,33 +55,42 @@ export interface Comparison {
 }
 
 export async function compareTwins(
-  { shipped, general }: Twins,
+  { shipped, general, delivered: counter }: Twins,
   limits: {
     readonly seed: number
     readonly runsMax: number
     readonly msMax: number
     /** Stops at the first difference, instead of looking for a shorter sequence with one. */
     readonly anyDifference?: boolean
+    /** Some pushes deliver their messages. */
+    readonly delivers?: boolean
     /** Queue options for all sequences; otherwise each has its own. */
     readonly options?: Record<string, unknown> | undefined
   },
 ): Promise<Comparison> {
   let runs = 0
-  const property = fc.asyncProperty(sequences, async (drawn) => {
-    runs += 1
-    const sequence = { ...drawn, options: limits.options ?? drawn.options }
-    await Promise.all([clear(shipped), clear(general)])
-    const results = await Promise.all([play(shipped, sequence), play(general, sequence)])
-    for (const [i, one] of ([{ do: 'configure' }, ...sequence.steps] as const).entries()) {
-      equal(results[0].said[i], results[1].said[i], `step ${i}, ${JSON.stringify(one)}`)
-    }
-    const [rows, others] = [results[0].rows, results[1].rows]
-    equal(
-      rows.filter((row) => !others.includes(row)).join('\n'),
-      others.filter((row) => !rows.includes(row)).join('\n'),
-      'the tables at the end',
-    )
-  })
+  const property = fc.asyncProperty(
+    limits.delivers === true ? deliveringSequences : sequences,
+    async (drawn) => {
+      runs += 1
+      const sequence = { ...drawn, options: limits.options ?? drawn.options }
+      await Promise.all([clear(shipped), clear(general)])
+      const delivered = new Delivered(counter)
+      const results = await Promise.all([
+        play(shipped, sequence, (one, demand) => delivered.push(shipped, one, demand)),
+        play(general, sequence, (one, demand) => delivered.repeat(general, one, demand)),
+      ]).finally(() => delivered.end())
+      for (const [i, one] of ([{ do: 'configure' }, ...sequence.steps] as const).entries()) {
+        equal(results[0].said[i], results[1].said[i], `step ${i}, ${JSON.stringify(one)}`)
+      }
+      const [rows, others] = [results[0].rows, results[1].rows]
+      equal(
+        rows.filter((row) => !others.includes(row)).join('\n'),
+        others.filter((row) => !rows.includes(row)).join('\n'),
+        'the tables at the end',
+      )
+    },
+  )
   const found = await fc.check(property, {
     seed: limits.seed,
     numRuns: limits.runsMax,
@@ -77,6 +99,65 @@ export async function compareTwins(
   })
   if (found.counterexample === null) return { runs, difference: undefined }
   return { runs, difference: `${String(found.errorInstance)}\n${fc.defaultReportMessage(found)}` }
+}
+
+type DeliverOne = (
+  one: NewMessage,
+  demand: DirectDemand,
+) => Promise<Pick<DirectPushResult, 'items' | 'woken' | 'lease'>>
+
+/** Whether each push of the first database has delivered its message, for the second one. */
+class Delivered {
+  readonly #counter: { count: number }
+  readonly #known: boolean[] = []
+  #isEnded = false
+  #wake = (): void => {}
+  #repeated = 0
+
+  constructor(counter: { count: number }) {
+    this.#counter = counter
+  }
+
+  async push({ pool }: Storage, ...[one, demand]: Parameters<DeliverOne>): ReturnType<DeliverOne> {
+    let isLeased = false
+    try {
+      const { items, woken, lease } = await pushDirect(pool, one, demand, undefined)
+      isLeased = lease !== undefined
+      return { items, woken: woken.map((hint) => ({ ...hint, except: undefined })), lease }
+    } finally {
+      this.#known.push(isLeased)
+      if (isLeased) this.#counter.count += 1
+      this.#wake()
+    }
+  }
+
+  async repeat(
+    { pool, rows }: Storage,
+    ...[one, demand]: Parameters<DeliverOne>
+  ): ReturnType<DeliverOne> {
+    const n = this.#repeated
+    this.#repeated += 1
+    while (this.#known.length <= n && !this.#isEnded) {
+      await new Promise<void>((resolve) => (this.#wake = resolve))
+    }
+    const { items, woken } = await push(pool, [one])
+    if (this.#known[n] !== true) return { items, woken, lease: undefined }
+    const [place] = await rows<{ name: string }>(
+      'select name from rouse.partitions where id = $1',
+      [items[0]?.partitionId],
+    )
+    const { leases } = await pop(pool, {
+      source: { queue: one.queue, partition: place?.name },
+      group: demand.group,
+      demands: [{ batch: 1, partitions: 1, ...demand }],
+    })
+    return { items, woken, lease: leases[0] }
+  }
+
+  end(): void {
+    this.#isEnded = true
+    this.#wake()
+  }
 }
 
 /** Replaces a function by one that only calls its general form. */
@@ -144,7 +225,11 @@ interface Played {
   readonly rows: readonly string[]
 }
 
-async function play(storage: Storage, { options, steps }: Sequence): Promise<Played> {
+async function play(
+  storage: Storage,
+  { options, steps }: Sequence,
+  deliver: DeliverOne,
+): Promise<Played> {
   const leases: Lease[] = []
   const ids = messageIds()
   const numbered = (value: unknown): string => {
@@ -164,7 +249,7 @@ async function play(storage: Storage, { options, steps }: Sequence): Promise<Pla
   const { options: inForce } = await configure(storage.pool, { queue: 'q', options })
   said.push(numbered(inForce))
   for (const one of steps) {
-    const result = await make(storage, leases, ids, one).catch(
+    const result = await make(storage, leases, ids, one, deliver).catch(
       (error: { code?: string; detail?: string }) => {
         if (error.code === undefined) throw error
         return { refused: error.code, detail: error.detail }
@@ -182,8 +267,16 @@ async function make(
   leases: Lease[],
   nextId: () => string,
   one: Step,
+  deliver: DeliverOne,
 ): Promise<unknown> {
   if (one.do === 'push') return push(pool, messagesOf(one.items, nextId))
+  if (one.do === 'deliver') {
+    const [message] = messagesOf([one.item], nextId) as [NewMessage]
+    const { group, leaseMs } = one
+    const result = await deliver(message, { group, leaseMs, holder: 'waiter 0' })
+    if (result.lease !== undefined) leases.push(result.lease)
+    return result
+  }
   if (one.do === 'pop') {
     const source = {
       queue: 'q',

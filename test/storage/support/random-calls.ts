@@ -19,6 +19,7 @@ export interface Held {
 
 export type Step =
   | { do: 'push'; items: Item[] }
+  | { do: 'deliver'; item: Item; group: string; leaseMs: number | undefined }
   | {
       do: 'pop'
       group: string
@@ -181,9 +182,53 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant('pause' as const), paused: mostly(false, true) }),
 )
 
+const deliver: fc.Arbitrary<Step> = fc.record({
+  do: fc.constant('deliver' as const),
+  item: item.map((one) => ({ ...one, delayMs: undefined })),
+  group: mostly('g', 'h'),
+  leaseMs: fc.constantFrom(undefined, 1_000, 5_000),
+})
+
 export const sequences: fc.Arbitrary<Sequence> = fc
   .tuple(options, items, fc.array(step, { minLength: 10, maxLength: 30 }))
   .map(([chosen, some, steps]) => ({
     options: chosen,
     steps: [{ do: 'push', items: some }, ...steps],
   }))
+
+/**
+ * Sequences with pushes that deliver their messages. The lanes of group g are drained first. Every pop has one waiter
+ * and takes one lane: the forms differ in which drained lanes they settle, and in which waiter gets the rest of a lane
+ * with missing rows.
+ */
+export const deliveringSequences: fc.Arbitrary<Sequence> = fc
+  .tuple(
+    options,
+    items,
+    fc.array(fc.oneof({ weight: 2, arbitrary: step }, { weight: 1, arbitrary: deliver }), {
+      minLength: 10,
+      maxLength: 30,
+    }),
+  )
+  .map(([chosen, some, steps]) => ({
+    options: chosen,
+    steps: [
+      { do: 'push' as const, items: some },
+      ...Array.from({ length: 5 }, () => drain),
+      ...steps,
+    ].map((one: Step): Step => (one.do === 'pop' ? { ...one, lanes: 1, waiters: 1 } : one)),
+  }))
+
+const drain: Step = {
+  do: 'pop',
+  group: 'g',
+  partition: undefined,
+  batch: 10,
+  lanes: 1,
+  waiters: 1,
+  leaseMs: undefined,
+  autoAck: true,
+  after: 0,
+  bytesMax: undefined,
+  durable: false,
+}

@@ -84,7 +84,8 @@ test('a stalled primary does not count the answer of a worker as late', async (t
   const timeoutMs = 4_000
   const node = await startBroker(t, { env: { NOTIFY_DELIVERY_TIMEOUT_MS: String(timeoutMs) } })
   const primary = node.child.pid as number
-  const waiting = apiOf(node.url).pop('q', '?wait=true&timeout=60000')
+  // Not a direct delivery: the message must come by a grant.
+  const waiting = apiOf(node.url).pop('q', '?wait=true&timeout=60000&autoAck=true')
   // Open the connections before the primary is stopped, because it distributes them. Each worker gets some.
   const connections = Array.from({ length: 4 }, () => connectionTo(t, node.url))
   const holder = await eventually(async () => {

@@ -17,8 +17,18 @@ export interface ModelMessage {
 export class ModelDatabase {
   readonly messages: ModelMessage[] = []
 
-  commit(place: Place): void {
-    this.messages.push({ place, pendingFor: new Set(['g', 'h']) })
+  commit(place: Place): ModelMessage {
+    const message: ModelMessage = { place, pendingFor: new Set(['g', 'h']) }
+    this.messages.push(message)
+    return message
+  }
+
+  /** A push that delivers its message to the group, unless an older one of the same place is pending for it. */
+  commitFor(place: Place, group: string): ModelMessage {
+    const isBehind = this.messages.some((one) => one.place === place && one.pendingFor.has(group))
+    const message = this.commit(place)
+    if (!isBehind) message.pendingFor.delete(group)
+    return message
   }
 
   pending(description: WaitGroup): ModelMessage[] {

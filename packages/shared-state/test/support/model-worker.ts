@@ -1,10 +1,12 @@
 import type { GrantOutcome, WaitGroup, WakeHint } from '@rouse/protocol'
 import { type GroupKey, groupKey } from '../../src/index.ts'
-import { hintOf, type ModelMessage, type Place } from './model-database.ts'
+import { hintOf, isMeant, type ModelMessage, type Place } from './model-database.ts'
 import type { Simulation } from './simulation.ts'
 
 interface Waiter {
   isWaiting: boolean
+  /** A push in flight may deliver its message to this waiter. */
+  isReserved: boolean
 }
 
 /**
@@ -16,6 +18,7 @@ export class ModelWorker {
   readonly id: number
   readonly #waiters = new Map<GroupKey, Waiter[]>()
   readonly #leased = new Map<ModelMessage, string>()
+  readonly #popping = new Set<GroupKey>()
   #channelFreeAt = 0
   isAlive = true
 
@@ -33,7 +36,7 @@ export class ModelWorker {
    */
   addWaiter(description: WaitGroup): void {
     const key = groupKey(description)
-    const waiter: Waiter = { isWaiting: true }
+    const waiter: Waiter = { isWaiting: true, isReserved: false }
     this.#waiters.set(key, [...(this.#waiters.get(key) ?? []), waiter])
     this.#tellCount(description)
     this.send(() => this.#world.requestGrant(this.id, key))
@@ -56,8 +59,42 @@ export class ModelWorker {
     schedule.after(choices.between(0, 5), () => {
       if (!this.isAlive) return
       const count = choices.one([1, 1, 2, 3])
+      const reserved = count === 1 ? this.#reserve(place) : undefined
+      if (reserved !== undefined) return this.#pushDirectly(place, ...reserved)
       for (let i = 0; i < count; i += 1) database.commit(place)
       this.#tellAfter(choices.between(0, 3), { ...hintOf(place, null), count })
+    })
+  }
+
+  /** A free waiter of a queue or partition whose group this worker does not pop just now. */
+  #reserve(place: Place): [WaitGroup, Waiter] | undefined {
+    for (const [key, waiters] of this.#waiters) {
+      const description = this.#world.describe(key)
+      const waiter = waiters.find(({ isReserved }) => !isReserved)
+      if (waiter === undefined || this.#popping.has(key)) continue
+      if ('queue' in description.source && isMeant(place, description)) return [description, waiter]
+    }
+    return undefined
+  }
+
+  /** The database decides at the commit whether the waiter gets the message. The waiter may leave at any time. */
+  #pushDirectly(place: Place, description: WaitGroup, waiter: Waiter): void {
+    const { choices, schedule, database } = this.#world
+    waiter.isReserved = true
+    schedule.after(choices.between(0, 5), () => {
+      if (!this.isAlive) return
+      const message = database.commitFor(place, description.group)
+      const isLeased = !message.pendingFor.has(description.group)
+      if (isLeased) this.#leased.set(message, description.group)
+      schedule.after(choices.between(0, 4), () => {
+        if (!this.isAlive) return
+        waiter.isReserved = false
+        this.#leased.delete(message)
+        if (isLeased && waiter.isWaiting) this.#removeWaiter(description, waiter)
+        else if (isLeased) this.#giveBack(message, description)
+        const hint = { ...hintOf(place, null), count: 1 }
+        this.#tellAfter(0, isLeased ? { ...hint, except: description.group } : hint)
+      })
     })
   }
 
@@ -70,11 +107,17 @@ export class ModelWorker {
       this.send(() => this.#world.released(key, grantId, this.#world.declined(), 0))
       return
     }
+    const free = (this.#waiters.get(key) ?? []).filter(({ isReserved }) => !isReserved).length
+    if (free === 0) {
+      this.send(() => this.#world.released(key, grantId, this.#world.allReserved(), 0))
+      return
+    }
+    this.#popping.add(key)
     this.send(() => this.#world.taken(this.id, key, grantId))
     schedule.after(choices.between(0, 8), () => {
       if (!this.isAlive) return
       const fate = this.#world.fateOfPop()
-      const found = fate === 'reads' ? this.#world.database.pop(description, waiting) : []
+      const found = fate === 'reads' ? this.#world.database.pop(description, free) : []
       for (const message of found) this.#leased.set(message, description.group)
       const outcome = fate === 'reads' ? (found.length > 0 ? 'messages' : 'empty') : fate
       schedule.after(choices.between(0, 4), () => {
@@ -114,16 +157,20 @@ export class ModelWorker {
     outcome: GrantOutcome,
   ): void {
     const key = groupKey(description)
+    this.#popping.delete(key)
     for (const message of found) {
       this.#leased.delete(message)
-      const waiter = this.#waiters.get(key)?.[0]
-      if (waiter === undefined) {
-        message.pendingFor.add(description.group)
-        this.#tellAfter(0, hintOf(message.place, description.group))
-      } else this.#removeWaiter(description, waiter)
+      const waiter = this.#waiters.get(key)?.find(({ isReserved }) => !isReserved)
+      if (waiter === undefined) this.#giveBack(message, description)
+      else this.#removeWaiter(description, waiter)
     }
     this.#tellCount(description)
     this.send(() => this.#world.released(key, grantId, outcome, found.length))
+  }
+
+  #giveBack(message: ModelMessage, { group }: WaitGroup): void {
+    message.pendingFor.add(group)
+    this.#tellAfter(0, hintOf(message.place, group))
   }
 
   #removeWaiter(description: WaitGroup, waiter: Waiter): void {

@@ -34,6 +34,8 @@ export type Sabotage =
   | 'death unreported'
   | 'unused as empty'
   | 'found count too high'
+  | 'reserved waiters answered as unused'
+  | 'delivered group gets a hint'
 
 export interface SimulationOptions {
   readonly seed: number
@@ -179,6 +181,12 @@ export class Simulation {
     return this.#options.sabotage === 'unused as empty' ? 'empty' : 'unused'
   }
 
+  /** All waiters of the group are reserved for pushes in flight. */
+  allReserved(): GrantOutcome {
+    const { sabotage } = this.#options
+    return sabotage === 'reserved waiters answered as unused' ? 'unused' : 'contended'
+  }
+
   fateOfPop(): 'reads' | 'contended' | 'error' {
     if (this.choices.chance(0.15)) return 'contended'
     return this.#options.isLossy === true && this.choices.chance(0.1) ? 'error' : 'reads'
@@ -218,8 +226,10 @@ export class Simulation {
     if (this.#isDropped(hint)) return
     this.#noteHint(hint)
     if (origin === 'udp') this.manager.handleMessageAvailable(hint)
-    else if (hint.group == null) this.manager.notifyMessageAvailable(hint, origin)
-    else this.manager.notifyPartitionFree(hint, origin)
+    else if (hint.group == null) {
+      const isForAll = this.#options.sabotage === 'delivered group gets a hint'
+      this.manager.notifyMessageAvailable(isForAll ? { ...hint, except: undefined } : hint, origin)
+    } else this.manager.notifyPartitionFree(hint, origin)
   }
 
   workerDied(id: number): void {
@@ -354,5 +364,5 @@ export class Simulation {
 
 function concerns(hint: WakeHint, description: WaitGroup): boolean {
   const isGroup = hint.group === null || hint.group === description.group
-  return isGroup && isMeant(hint as Place, description)
+  return isGroup && hint.except !== description.group && isMeant(hint as Place, description)
 }

@@ -7,6 +7,7 @@
 // such call.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { GrantOutcome, WaitGroup } from '@rouse/protocol'
+import type { DirectDemand, Lease } from '@rouse/storage'
 import type { Coordinator, Grant } from '../coordinator.ts'
 import type { LeaveSignal, PopResponse, PopSpec } from '../operation.ts'
 import { SidecarError } from '../sidecar-error.ts'
@@ -43,6 +44,12 @@ const deadlineGraceMs = 40
 const contendedDelayMs = 4
 /** The number of waiters answered in one slice of a drain. Slices keep the event loop responsive. */
 const drainSlice = 500
+
+/** A waiter that is reserved for the message of a push in flight. */
+export interface DirectDelivery {
+  readonly demand: DirectDemand
+  deliver(lease: Lease | undefined): void
+}
 
 export class PopScheduler {
   readonly #options: PopSchedulerOptions
@@ -140,6 +147,25 @@ export class PopScheduler {
       const unlessEmpty = this.#waiting.beginSubscription(waiter)
       this.#options.coordinator.requestGrant(group.description, { unlessEmpty })
     })
+  }
+
+  /** A waiter that may get the message of a push directly, and is reserved for it. */
+  reserve(target: {
+    readonly queue: string
+    readonly partition: string | undefined
+  }): DirectDelivery | undefined {
+    if (this.#draining) return undefined
+    const reserved = this.#waiting.reserve(target, ({ key }) => this.#popping.has(key))
+    if (reserved === undefined) return undefined
+    const { group, waiter } = reserved
+    const { leaseMs, holder } = waiter.spec
+    return {
+      demand: { group: group.description.group, leaseMs, holder },
+      deliver: (lease) => {
+        reserved.deliver(lease)
+        this.#reportCount(group)
+      },
+    }
   }
 
   onGrant(grant: Grant): void {

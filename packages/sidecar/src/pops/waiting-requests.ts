@@ -61,6 +61,14 @@ export interface PopRun {
   readonly more: boolean
 }
 
+/** A waiter that is to get the message of a push in flight. */
+export interface Reservation {
+  readonly group: WaitingGroup
+  readonly waiter: Waiter
+  /** Ends the reservation: with the lease of the message, or without if the waiter did not get it. */
+  deliver(lease: Lease | undefined): void
+}
+
 /** The maximum numbers of waiters and of messages in one call: a longer call would delay the other groups. */
 const demandsMax = 100
 const messagesMax = 2_000
@@ -79,6 +87,8 @@ export const nothing: PopResponse = { leases: [], paused: false, draining: false
 export class WaitingRequests {
   readonly #options: WaitingRequestsOptions
   readonly #groups = new Map<string, WaitingGroup>()
+  /** The groups that wait for one queue or a partition of it. */
+  readonly #byQueue = new Map<string, Set<WaitingGroup>>()
   /** Waiters of all groups. */
   count = 0
   /** SQL calls, and the pops that shared them. */
@@ -106,6 +116,7 @@ export class WaitingRequests {
     if (group === undefined) {
       group = { key, description, waiters: new Set(), after: '0' }
       this.#groups.set(key, group)
+      this.#index(group)
     }
     group.waiters.add(waiter)
     this.count += 1
@@ -143,7 +154,9 @@ export class WaitingRequests {
     const group = this.groupOf(description)
     if (group === undefined) return unused
     const { served, more } = chooseWaiters(group)
-    if (served.length === 0) return unused
+    // All waiters may be reserved for pushes in flight.
+    if (served.length === 0)
+      return group.waiters.size > 0 ? { ...unused, outcome: 'contended' } : unused
     const startedMs = this.#options.nowMs()
     const result = await this.#pop(group, served)
     group.after = result.leases.at(-1)?.partitionId ?? group.after
@@ -152,6 +165,42 @@ export class WaitingRequests {
     const outcome = result.status === 'paused' ? 'empty' : result.status
     const found = result.leases.reduce((sum, lease) => sum + lease.messages.length, 0)
     return { outcome, found, served: served.length, more: more && outcome === 'messages' }
+  }
+
+  /**
+   * Reserves the oldest waiter that can take a single message of a partition in the call that stores it. No pop
+   * includes that waiter until the caller reports what became of the message. `isBusy` excludes groups.
+   */
+  reserve(
+    { queue, partition }: { readonly queue: string; readonly partition: string | undefined },
+    isBusy: (group: WaitingGroup) => boolean,
+  ): Reservation | undefined {
+    for (const group of this.#byQueue.get(queue) ?? []) {
+      const { source } = group.description
+      const wanted = 'queue' in source ? source.partition : undefined
+      if ((wanted !== undefined && wanted !== partition) || isBusy(group)) continue
+      for (const waiter of group.waiters) {
+        if (!isReservable(waiter)) continue
+        waiter.inFlight = true
+        const startedMs = this.#options.nowMs()
+        return { group, waiter, deliver: (lease) => this.#deliver(group, waiter, startedMs, lease) }
+      }
+    }
+    return undefined
+  }
+
+  #deliver(group: WaitingGroup, waiter: Waiter, startedMs: number, lease: Lease | undefined): void {
+    waiter.inFlight = false
+    if (lease === undefined) return
+    const [message] = lease.messages
+    const result: PopResult = {
+      status: 'messages',
+      databaseTimeMs: message?.createdAtMs ?? 0,
+      opensAtMs: null,
+      leases: [lease],
+    }
+    this.#observe(group.description, [waiter], result, { source: 'push', hintMs: 0, startedMs })
+    this.#distribute(group, [waiter], result)
   }
 
   async #pop(group: WaitingGroup, served: readonly Waiter[]): Promise<PopResult> {
@@ -245,15 +294,38 @@ export class WaitingRequests {
     waiter.spec = { ...waiter.spec, subscription: { fromMs } }
   }
 
+  #index(group: WaitingGroup): void {
+    const { source } = group.description
+    if (!('queue' in source)) return
+    const known = this.#byQueue.get(source.queue)
+    if (known === undefined) this.#byQueue.set(source.queue, new Set([group]))
+    else known.add(group)
+  }
+
+  #unindex(group: WaitingGroup): void {
+    const { source } = group.description
+    if (!('queue' in source)) return
+    const known = this.#byQueue.get(source.queue)
+    known?.delete(group)
+    if (known?.size === 0) this.#byQueue.delete(source.queue)
+  }
+
   /** False if the waiter has already settled. Removes a group without waiters. */
   #remove(group: WaitingGroup, waiter: Waiter): boolean {
     if (waiter.settled) return false
     waiter.settled = true
     group.waiters.delete(waiter)
     this.count -= 1
-    if (group.waiters.size === 0) this.#groups.delete(group.key)
+    if (group.waiters.size === 0) {
+      this.#groups.delete(group.key)
+      this.#unindex(group)
+    }
     return true
   }
+}
+
+function isReservable({ inFlight, spec }: Waiter): boolean {
+  return !inFlight && spec.autoAck !== true && spec.leasePerMessage !== true
 }
 
 function chooseWaiters(group: WaitingGroup): { served: Waiter[]; more: boolean } {

@@ -7,13 +7,17 @@ import {
   ack,
   type CommittedTransaction,
   type Connections,
+  canPushDirectly,
+  type DirectPushResult,
   type Executor,
   type Extended,
   type Extension,
+  type Lease,
   type NewMessage,
   type ProgressReport,
   type PushedMessage,
   push,
+  pushDirect,
   release,
   renew,
   reportProgress,
@@ -24,6 +28,7 @@ import {
 import type { Coordinator } from '../coordinator.ts'
 import type { SidecarObserver } from '../observer.ts'
 import type { AckOutcome } from '../operation.ts'
+import type { DirectDelivery } from '../pops/pop-scheduler.ts'
 import type { SidecarError } from '../sidecar-error.ts'
 import { Semaphore } from '../slots.ts'
 import { LockedTargets, lockTimeoutsMs, type WriteTarget } from './locked-targets.ts'
@@ -35,6 +40,8 @@ export interface WriteOperationsOptions {
   readonly timeoutMs: number
   readonly coordinator: Pick<Coordinator, 'notifyMessageAvailable' | 'notifyPartitionFree'>
   readonly onUnavailable: (error: SidecarError) => void
+  /** A waiter that may get the message of this push directly. */
+  readonly reserve: (item: NewMessage) => DirectDelivery | undefined
   readonly nowMs: () => number
   readonly random: () => number
   readonly observer?: SidecarObserver | undefined
@@ -170,8 +177,9 @@ export class WriteOperations {
   }
 
   async idle(): Promise<void> {
+    // A push may have leased its message to a waiter that has left, and then releases it.
+    await this.#pushes.idle()
     await Promise.all([
-      this.#pushes.idle(),
       this.#acks.idle(),
       this.#transactions.idle(),
       this.#renewals.idle(),
@@ -222,10 +230,25 @@ export class WriteOperations {
     lockTimeoutMs: number,
   ): Promise<PushedMessage[][]> {
     const items = inputs.flatMap((input) => input.items)
-    const pushed = await push(executor, items, { lockTimeoutMs })
-    this.#options.coordinator.notifyMessageAvailable(pushed.woken)
-    this.#options.observer?.pushed(items, pushed.items)
-    return splitResults(inputs, pushed.items)
+    const reserved = this.#reserveFor(items, lockTimeoutMs)
+    let lease: Lease | undefined
+    try {
+      const pushed = await store(executor, items, reserved, lockTimeoutMs)
+      lease = pushed.lease
+      this.#options.coordinator.notifyMessageAvailable(pushed.woken)
+      this.#options.observer?.pushed(items, pushed.items)
+      return splitResults(inputs, pushed.items)
+    } finally {
+      reserved?.deliver(lease)
+    }
+  }
+
+  /** The waiter that gets a single message. A push that waits for locks keeps no waiter from other messages. */
+  #reserveFor(items: readonly NewMessage[], lockTimeoutMs: number): DirectDelivery | undefined {
+    const [item] = items
+    if (item === undefined || items.length > 1 || lockTimeoutMs !== lockTimeoutsMs.shared)
+      return undefined
+    return canPushDirectly(item) ? this.#options.reserve(item) : undefined
   }
 
   async #ack(inputs: readonly AckInput[], executor: Executor): Promise<AckOutcome[][]> {
@@ -272,6 +295,18 @@ export class WriteOperations {
     this.#options.observer?.released(released.size)
     return leaseIds.map((leaseId) => released.has(leaseId))
   }
+}
+
+function store(
+  executor: Executor,
+  items: readonly NewMessage[],
+  reserved: DirectDelivery | undefined,
+  lockTimeoutMs: number,
+): Promise<DirectPushResult> {
+  const [first] = items
+  return reserved === undefined || first === undefined
+    ? push(executor, items, { lockTimeoutMs })
+    : pushDirect(executor, first, reserved.demand, lockTimeoutMs)
 }
 
 /**

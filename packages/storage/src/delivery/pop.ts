@@ -166,8 +166,7 @@ function readPop(rows: readonly unknown[][]): PopResult {
       seq,
       id: messageIdAt(storedId, lease.partitionId, seq),
       createdAtMs,
-      // An id without a place may be older than the entry in the log. Others are not parsed: there are many.
-      pushedAtMs: namesPlace(storedId) ? createdAtMs : (timeOfMessageId(storedId) ?? createdAtMs),
+      pushedAtMs: pushedAtOf(storedId, createdAtMs),
       transactionId: row[11] as string | null,
       traceId: row[12] as string | null,
       payload: row[13] as string,
@@ -175,6 +174,11 @@ function readPop(rows: readonly unknown[][]): PopResult {
     })
   }
   return { status, databaseTimeMs, opensAtMs, leases }
+}
+
+/** An id without a place may be older than the entry in the log. Others are not parsed: there are many. */
+export function pushedAtOf(storedId: string, createdAtMs: number): number {
+  return namesPlace(storedId) ? createdAtMs : (timeOfMessageId(storedId) ?? createdAtMs)
 }
 
 function belongsTo(row: readonly unknown[], lease: Lease): boolean {

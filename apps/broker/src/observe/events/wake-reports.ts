@@ -52,11 +52,12 @@ export class WakeReports {
     woken: readonly WakeHint[],
     worker?: number,
   ): void {
-    for (const { queue, count } of woken) {
-      this.report(step, queue, {
-        ...(worker === undefined ? {} : { worker }),
-        ...(step === 'free' ? {} : { count: count ?? null }),
-      })
+    for (const { queue, count, except } of woken) {
+      const of = worker === undefined ? {} : { worker }
+      this.report(step, queue, { ...of, ...(step === 'free' ? {} : { count: count ?? null }) })
+      if (except === undefined) continue
+      const group = shownGroup(except)
+      this.report('found', queue, { ...of, group, source: 'push', ms: null, count: count ?? null })
     }
   }
 

@@ -240,7 +240,8 @@ function claimWaiting(spans: Spans<Cause>, facts: MessageFacts): void {
   const { deliveries, queue, group, reason } = facts
   for (const delivery of deliveries) {
     const { poppedAtMs, popMs, hintMs, source, enteredAtMs } = delivery
-    const text = `the wake-up (${source}) and the pop`
+    const text =
+      source === 'push' ? 'stored and delivered in one call' : `the wake-up (${source}) and the pop`
     const cause: Cause = { cause: 'delivery', text, facts: { source } }
     spans.claim(Math.max(enteredAtMs, poppedAtMs - popMs - hintMs), poppedAtMs, cause)
     const restMs = spans.freeMs(enteredAtMs, poppedAtMs)

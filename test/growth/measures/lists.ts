@@ -55,7 +55,7 @@ export const lists: readonly Measure[] = [
       followMessages(
         probe,
         { queue: 'hot', partition: undefined, limit: 100 },
-        { ...start, micros: String((Date.now() - 5_000) * 1_000) },
+        { ...start, micros: String(Date.now() * 1_000) },
       ),
   },
   {

@@ -34,7 +34,7 @@ export function refuseForeign(
   partitionIds: Iterable<string | undefined>,
   queueOf: (partitionId: string) => string | undefined,
 ): void {
-  if (grants.coversAll('pop')) return
+  if (grants.everywhere.has('pop')) return
   for (const partitionId of partitionIds) {
     const queue = partitionId === undefined ? undefined : queueOf(partitionId)
     if (queue !== undefined && !grants.coversSome('pop', queue)) throw forbidden('pop')

@@ -48,16 +48,15 @@ export function parseGrant(text: unknown, field: string): Grant {
     : { verb: known, pattern, group: parseConsumerGroup(group, field) }
 }
 
-/** The grants of one verb, arranged for quick checks. */
+/** The grants of one verb for some queues, arranged for quick checks. */
 class VerbGrants {
-  all = false
   readonly names = new Set<string>()
   readonly prefixes: string[] = []
   /** Grants for one consumer group. */
   readonly grouped: Grant[] = []
 
   covers(queue: string, group: string | undefined): boolean {
-    if (this.all || this.names.has(queue)) return true
+    if (this.names.has(queue)) return true
     if (this.prefixes.some((prefix) => queue.startsWith(prefix))) return true
     return (
       group !== undefined &&
@@ -79,9 +78,12 @@ export interface VisibleQueues {
 export class Grants {
   readonly #byVerb = new Map<Verb, VerbGrants>()
   readonly #list: readonly Grant[]
+  /** The verbs that are allowed on every queue, for every group. A set, because every request reads it. */
+  readonly everywhere: ReadonlySet<Verb>
 
   constructor(grants: readonly Grant[]) {
     this.#list = grants
+    this.everywhere = new Set(grants.filter(isForEverything).map(({ verb }) => verb))
     for (const grant of grants) this.#add(grant)
   }
 
@@ -97,21 +99,14 @@ export class Grants {
 
   /** Whether the verb is allowed on this queue. `group` is the consumer group of a pop. */
   covers(verb: Verb, queue: string, group?: string): boolean {
-    return this.#byVerb.get(verb)?.covers(queue, group) ?? false
+    return this.everywhere.has(verb) || this.#byVerb.get(verb)?.covers(queue, group) === true
   }
 
   /** Whether the verb is allowed on this queue, for at least one consumer group. */
   coversSome(verb: Verb, queue: string): boolean {
-    const own = this.#byVerb.get(verb)
-    if (own === undefined) return false
-    return (
-      own.covers(queue, undefined) || own.grouped.some(({ pattern }) => matches(pattern, queue))
-    )
-  }
-
-  /** Whether the verb is allowed on every queue, for every group. */
-  coversAll(verb: Verb): boolean {
-    return this.#byVerb.get(verb)?.all ?? false
+    if (this.covers(verb, queue)) return true
+    const grouped = this.#byVerb.get(verb)?.grouped ?? []
+    return grouped.some(({ pattern }) => matches(pattern, queue))
   }
 
   /** Whether the verb is allowed on at least one queue. */
@@ -121,19 +116,24 @@ export class Grants {
 
   /** The queues that the verb is allowed on; undefined if on every queue. */
   visible(verb: Verb): VisibleQueues | undefined {
+    if (this.everywhere.has(verb)) return undefined
     const own = this.#byVerb.get(verb)
-    if (own?.all === true) return undefined
     return { names: [...(own?.names ?? [])], prefixes: own?.prefixes ?? [] }
   }
 
-  #add({ verb, pattern, group }: Grant): void {
+  #add(grant: Grant): void {
+    const { verb, pattern, group } = grant
     const own = this.#byVerb.get(verb) ?? new VerbGrants()
     this.#byVerb.set(verb, own)
-    if (group !== undefined) own.grouped.push({ verb, pattern, group })
-    else if (verb === 'admin' || pattern === '*') own.all = true
+    if (isForEverything(grant)) return
+    if (group !== undefined) own.grouped.push(grant)
     else if (pattern.endsWith('*')) own.prefixes.push(pattern.slice(0, -1))
     else own.names.add(pattern)
   }
+}
+
+function isForEverything({ verb, pattern, group }: Grant): boolean {
+  return group === undefined && (verb === 'admin' || pattern === '*')
 }
 
 export type Preset = (typeof keyPresets)[number]

@@ -42,6 +42,6 @@ export function requireFilter(
   isByContent: boolean,
 ): void {
   if (!isByContent) return
-  const mayPeek = queue === undefined ? grants.coversAll('peek') : grants.covers('peek', queue)
+  const mayPeek = queue === undefined ? grants.everywhere.has('peek') : grants.covers('peek', queue)
   if (!mayPeek) throw forbidden('peek', queue ?? '*')
 }

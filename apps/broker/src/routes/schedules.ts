@@ -109,7 +109,7 @@ async function requireOnExisting(
   name: string,
   { pool }: BrokerContext,
 ): Promise<void> {
-  if (principal.grants.coversAll('manage')) return
+  if (principal.grants.everywhere.has('manage')) return
   const found = await runAdminQuery(pool, () => findSchedule(pool, name))
   if (found === undefined) return
   requireOnFound(principal, 'manage', found.queue, () => missingSchedule(name))

@@ -121,7 +121,7 @@ async function requireOnPartition(
   partitionId: string,
   { pool }: BrokerContext,
 ): Promise<void> {
-  if (principal.grants.coversAll(verb) || !isPartitionId(partitionId)) return
+  if (principal.grants.everywhere.has(verb) || !isPartitionId(partitionId)) return
   const names = await runAdminQuery(pool, () => partitionNames(pool, partitionId))
   const missing = () => noSuchPartition(partitionId)
   if (names === undefined) throw missing()

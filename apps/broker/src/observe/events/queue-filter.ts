@@ -17,7 +17,7 @@ export class QueueFilter {
   constructor(grants: Grants, patterns: readonly string[] | undefined) {
     this.#grants = grants
     this.#patterns = patterns
-    this.seesNodes = grants.coversAll('observe')
+    this.seesNodes = grants.everywhere.has('observe')
     this.isAll = patterns === undefined && this.seesNodes
     this.names = patterns?.filter((pattern) => !pattern.endsWith('*')) ?? []
   }

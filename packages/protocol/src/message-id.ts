@@ -137,6 +137,33 @@ export function seqOfTransactionId(partitionId: string, transactionId: string): 
   return seq <= Number.MAX_SAFE_INTEGER ? seq : undefined
 }
 
+/** One of this many messages is in the sample whose timings nodes record. */
+export const sampledOneOf = 16
+const sampledDigits = 6
+
+/** Whether a message is in the sample. Every process chooses the same ones, because the id decides. */
+export function isSampled(id: string): boolean {
+  return isChosen(Number.parseInt(id.slice(-sampledDigits), 16))
+}
+
+/**
+ * The same from the place: an ack does not know the id, whose last digits are the place. An id that does not name
+ * its place may be chosen without its ack.
+ */
+export function isSampledPlace(partitionId: string, seq: number): boolean {
+  const seqBits = Math.min(bitsOf(seq), sampledBits)
+  const place =
+    (Number(BigInt.asUintN(sampledBits, BigInt(partitionId))) << seqBits) | (seq % low24)
+  return isChosen((place >>> 0) % low24)
+}
+
+const sampledBits = 4 * sampledDigits
+
+/** The product's highest bits depend on all bits of the number: seqs of small partitions are chosen, too. */
+function isChosen(lastBits: number): boolean {
+  return Math.imul(lastBits, 0x9e3779b1) >>> 28 === 0
+}
+
 export interface UuidV7Options {
   /** Milliseconds since 1970. */
   readonly now: () => number

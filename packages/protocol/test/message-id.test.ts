@@ -2,6 +2,8 @@ import fc from 'fast-check'
 import { test } from 'tap'
 import {
   createUuidV7,
+  isSampled,
+  isSampledPlace,
   isUuid,
   messageIdAt,
   placeOfMessageId,
@@ -73,4 +75,20 @@ test('a text that names no place is recognised', async (t) => {
     t.equal(placeOfMessageId(id), undefined, id)
   }
   t.equal(timeOfMessageId('5b1d7c1e-8a34-4f0e-9d52-6a1f0c9d2e10'), undefined)
+})
+
+test('the id decides whether a message is in the sample, and its place decides the same', (t) => {
+  const stored = '0198f1c2-7a3b-8a54-9c1e-0123456789ab'
+  let count = 0
+  for (let partition = 1; partition <= 2_000; partition += 1) {
+    for (const seq of [1, 2, 7, 16, 1_000 + partition, 2 ** 24 + partition, 2 ** 40 + partition]) {
+      const place = String(BigInt(partition) * 9_973n)
+      const isChosen = isSampled(messageIdAt(stored, place, seq))
+      if (isChosen !== isSampledPlace(place, seq)) t.fail(`${place} ${seq}`)
+      if (isChosen) count += 1
+    }
+  }
+  const share = (count / 14_000) * 16
+  t.ok(share > 0.8 && share < 1.2, `one of ${16 / share}`)
+  t.end()
 })

@@ -2,6 +2,7 @@
 import {
   allFaults,
   fieldError,
+  isSampled,
   type PushBody,
   type PushedItem,
   type PushItem,
@@ -45,7 +46,7 @@ export function pushRoute(app: FastifyInstance, context: BrokerContext): void {
           throw atItem(error, (index) => `items[${index}]`)
         })
       span?.end()
-      context.traces.pushed(pushed, context.clock.nowMs() - startedMs)
+      recordTimes(pushed, context.clock.nowMs() - startedMs, context)
       return pushedJson(items, pushed)
     },
   )
@@ -71,6 +72,18 @@ export function atItem(error: unknown, pathOf: (index: number) => string): unkno
   const { state, message } = error
   const detail = { ...error.detail, field: `${pathOf(item - 1)}.${field}` }
   return new SidecarError('refused', message, { cause: error, state, detail })
+}
+
+/** Most messages are neither slow nor in the sample. */
+function recordTimes(
+  pushed: readonly PushedMessage[],
+  ms: number,
+  { traces, config }: Pick<BrokerContext, 'traces' | 'config'>,
+): void {
+  const isSlow = ms >= config.whySlowMs
+  for (const { messageId } of pushed) {
+    if (isSlow || isSampled(messageId)) traces.pushed(messageId, ms)
+  }
 }
 
 /** Validates the items of a request and builds the messages. `path` is their position in the body. */

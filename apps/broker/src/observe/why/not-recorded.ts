@@ -1,9 +1,8 @@
 // Describes in words what is missing in the timeline of a message, so that a reader is not shown a guess
 // where a time is unknown.
-import type { MessageWhyAnswer } from '@rouse/protocol'
+import { isSampled, type MessageWhyAnswer, sampledOneOf } from '@rouse/protocol'
 import type { MessageFacts } from './explain-message.ts'
 import { nameOf } from './explain-message.ts'
-import { isSampled, sampledOneOf } from './trace-record.ts'
 
 export type Missing = MessageWhyAnswer['notRecorded'][number]
 

@@ -105,31 +105,3 @@ export interface NodeTraces {
   /** When the queue was paused and resumed through this node. */
   readonly pauses: readonly { readonly atMs: number; readonly paused: boolean }[]
 }
-
-/** One of this many messages is recorded. */
-export const sampledOneOf = 16
-const sampledDigits = 6
-
-/** Whether a message is recorded. Every process chooses the same ones, because the id decides. */
-export function isSampled(id: string): boolean {
-  return isChosen(Number.parseInt(id.slice(-sampledDigits), 16))
-}
-
-/** The same from the place of a message: an ack does not know the id, whose last digits are the place. An id that
- * does not name its place (decision 0048) may be chosen without its ack. */
-export function isSampledPlace(partitionId: string, seq: number): boolean {
-  const seqBits = seq < 2 ** 24 ? 32 - Math.clz32(seq) : sampledBits
-  const place = (Number(BigInt.asUintN(sampledBits, BigInt(partitionId))) << seqBits) | (seq % low)
-  return isChosen((place >>> 0) % low)
-}
-
-const sampledBits = 4 * sampledDigits
-const low = 2 ** sampledBits
-
-/** The product's highest bits depend on all bits of the number: seqs of small partitions are chosen, too. */
-function isChosen(lastBits: number): boolean {
-  return Math.imul(lastBits, 0x9e3779b1) >>> 28 === 0
-}
-
-/** A lease that is held for this share of the threshold keeps others waiting noticeably. */
-export const heldShare = 0.25

@@ -1,14 +1,12 @@
 // Records the timings of some messages in a worker: of one in 16, and of those that take long. The records go to the
 // primary with the stats. The lease of a delivery is remembered until it ends, because only its end shows whether it was
 // held for long. An ack of a lease that this worker does not know is recorded as such: another worker delivered it.
+import { isSampled, isSampledPlace } from '@rouse/protocol'
 import type { AckOutcome, Delivery } from '@rouse/sidecar'
-import type { AckItem, Lease, PushedMessage } from '@rouse/storage'
+import type { AckItem, Lease } from '@rouse/storage'
 import {
   type AckRecord,
   type DeliveryRecord,
-  heldShare,
-  isSampled,
-  isSampledPlace,
   type LeaseRecord,
   type Popped,
   type TraceRecord,
@@ -32,6 +30,8 @@ const recordsMax = 200
 const foreignAcksMax = 500
 /** Leases whose end is awaited. */
 const openMax = 5_000
+/** A lease that is held for this share of `slowMs` keeps others waiting noticeably. */
+const heldShare = 0.25
 /** A rate that withholds messages is recorded this often. */
 const limitMs = 250
 
@@ -83,14 +83,10 @@ export class TraceRecorder {
     this.#options = options
   }
 
-  /** `ms`: from the request to the commit. */
-  pushed(results: readonly PushedMessage[], ms: number): void {
-    const { node, worker, slowMs, isOn = true } = this.#options
-    if (!isOn) return
-    const isSlow = ms >= slowMs
-    for (const { messageId: id } of results) {
-      if (isSlow || isSampled(id)) this.#add({ kind: 'push', id, node, worker, ms: tenths(ms) })
-    }
+  /** For a message that is in the sample, or whose push took long. `ms`: from the request to the commit. */
+  pushed(id: string, ms: number): void {
+    const { node, worker, isOn = true } = this.#options
+    if (isOn) this.#add({ kind: 'push', id, node, worker, ms: tenths(ms) })
   }
 
   delivered(leases: readonly Lease[], delivery: Delivery): void {

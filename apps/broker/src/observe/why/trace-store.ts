@@ -1,5 +1,6 @@
 // The records of a node's workers, in its primary: the newest ones, limited in number and in size.
-import { isSampledPlace, type TraceRecord, type TraceRequest } from './trace-record.ts'
+import { isSampledPlace } from '@rouse/protocol'
+import type { TraceRecord, TraceRequest } from './trace-record.ts'
 
 const recordsMax = 20_000
 const bytesMax = 8 * 1024 * 1024

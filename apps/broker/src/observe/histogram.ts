@@ -14,6 +14,21 @@ export const durationBoundsMs: readonly number[] = [
 /** Upper bounds of numbers of messages. */
 export const sizeBounds: readonly number[] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000]
 
+/** What the histograms of a node measure. Durations are in milliseconds, sizes in messages. */
+const measured = {
+  /** From the creation of a message to its first delivery, by what caused the pop. */
+  delivery: durationBoundsMs,
+  /** From the delivery of a message to its ack, if the same worker did both. */
+  processing: durationBoundsMs,
+  /** Messages per SQL call, by kind of call. */
+  batch: sizeBounds,
+  /** Duration of SQL calls, by function. */
+  sql: durationBoundsMs,
+  /** The longest delay of the event loop in each second, by process. */
+  eventLoop: durationBoundsMs,
+} as const
+export type Measured = keyof typeof measured
+
 export class Histogram {
   readonly bounds: readonly number[]
   #counts: number[]
@@ -55,50 +70,45 @@ export class Histogram {
   }
 }
 
-/** Histograms by kind and label. The kind sets the bounds. */
-export class Histograms<Kind extends string> {
-  readonly #bounds: Readonly<Record<Kind, readonly number[]>>
-  readonly #kinds = new Map<Kind, Map<string, Histogram>>()
+/** Histograms by what they measure and label. */
+export class Histograms {
+  readonly #kinds = new Map<Measured, Map<string, Histogram>>()
 
-  constructor(bounds: Readonly<Record<Kind, readonly number[]>>) {
-    this.#bounds = bounds
-  }
-
-  record(kind: Kind, label: string, value: number, times = 1): void {
+  record(kind: Measured, label: string, value: number, times = 1): void {
     this.of(kind, label).record(value, times)
   }
 
   /** For callers that record many values at once. */
-  of(kind: Kind, label: string): Histogram {
+  of(kind: Measured, label: string): Histogram {
     let labels = this.#kinds.get(kind)
     if (labels === undefined) this.#kinds.set(kind, (labels = new Map()))
     let histogram = labels.get(label)
     if (histogram === undefined) {
-      histogram = new Histogram(this.#bounds[kind])
+      histogram = new Histogram(measured[kind])
       labels.set(label, histogram)
     }
     return histogram
   }
 
-  add(taken: readonly TakenHistogram<Kind>[]): void {
+  add(taken: readonly TakenHistogram[]): void {
     for (const [kind, label, counts] of taken) this.of(kind, label).add(counts)
   }
 
   /** Those that recorded anything since the last call. */
-  take(): TakenHistogram<Kind>[] {
+  take(): TakenHistogram[] {
     const all = this.#each((histogram) => histogram.take())
     return all.filter(([, , { counts }]) => counts.some((count) => count > 0))
   }
 
-  read(): TakenHistogram<Kind>[] {
+  read(): TakenHistogram[] {
     return this.#each((histogram) => histogram.read())
   }
 
-  #each(read: (histogram: Histogram) => HistogramCounts): TakenHistogram<Kind>[] {
+  #each(read: (histogram: Histogram) => HistogramCounts): TakenHistogram[] {
     return [...this.#kinds].flatMap(([kind, labels]) =>
-      [...labels].map(([label, histogram]): TakenHistogram<Kind> => [kind, label, read(histogram)]),
+      [...labels].map(([label, histogram]): TakenHistogram => [kind, label, read(histogram)]),
     )
   }
 }
 
-export type TakenHistogram<Kind extends string> = readonly [Kind, string, HistogramCounts]
+export type TakenHistogram = readonly [kind: Measured, label: string, counts: HistogramCounts]

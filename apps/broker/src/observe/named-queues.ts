@@ -4,7 +4,7 @@
 // A counter must never go down. So a count is added once, to the queue's own counter or to `_other`, and is
 // never moved: a queue that gets a counter later begins at 0.
 import { BusiestQueues } from './busiest-queues.ts'
-import { addAll, type Counts, noCounts, type QueueCounts, sumOf } from './queue-counters.ts'
+import { addAll, type Counts, noCounts, type QueueCounts, sumOf } from './queue-counts.ts'
 
 /** No queue has this name in metrics, even if one is called so. */
 export const otherQueues = '_other'

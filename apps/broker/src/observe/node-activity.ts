@@ -11,10 +11,10 @@ import {
   countOf,
   noCounts,
   type QueueCounts,
-} from './queue-counters.ts'
+} from './queue-counts.ts'
 import { SeriesStore } from './series/series-store.ts'
 import { TraceStore } from './why/trace-store.ts'
-import { type Counted, type Measured, measured } from './worker-observer.ts'
+import type { Counted } from './worker-observer.ts'
 
 /** Means of the last ten seconds, and the counts of the last second that is over. */
 export interface QueueRate {
@@ -40,7 +40,7 @@ export interface NodeMetrics {
   readonly queues: readonly QueueCounts[]
   /** The sums of all queues. */
   readonly counts: Counts
-  readonly histograms: readonly TakenHistogram<Measured>[]
+  readonly histograms: readonly TakenHistogram[]
   readonly releasedLeases: number
   readonly expiredLeases: number
   /** The totals of all workers, including workers that are gone. */
@@ -78,7 +78,7 @@ export class NodeActivity {
   readonly #counts: Counts = noCounts()
   readonly series: SeriesStore
   readonly traces = new TraceStore()
-  readonly histograms = new Histograms(measured)
+  readonly histograms = new Histograms()
   #releasedLeases = 0
   #expiredLeases = 0
   /** The last totals of workers that are gone. Without them, a restart of a worker would make totals smaller. */

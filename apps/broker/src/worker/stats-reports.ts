@@ -55,7 +55,7 @@ export function createStatsReports(options: {
     const atMs = clock.nowMs()
     if (counted !== undefined) rates = ratesOf(counted.queries, queries, atMs - counted.atMs)
     counted = { queries, atMs }
-    void observer.queues.resolve((partitionIds) => queuesOfPartitions(pool, partitionIds))
+    void observer.resolve((partitionIds) => queuesOfPartitions(pool, partitionIds))
     send()
   }
 

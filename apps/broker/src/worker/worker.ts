@@ -84,7 +84,7 @@ export async function runWorker(config: Config): Promise<void> {
     pool,
     sidecar: encrypted.wrap(withDueNotices(sidecar, outbox)),
     leases: createLeaseLookups(pool, { timeoutMs: config.writeTimeoutMs }),
-    queueOfPartition: (partitionId) => observer.queues.queueOf(partitionId),
+    queueOfPartition: (partitionId) => observer.queueOf(partitionId),
     cipher,
     coordinator,
     requestDuePoll: () => outbox.post({ type: 'pollDue' }),

@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { NodeActivity } from '../../src/observe/node-activity.ts'
-import { add, type CountedField, noCounts } from '../../src/observe/queue-counters.ts'
+import { add, type CountedField, noCounts } from '../../src/observe/queue-counts.ts'
 
 function start(nowMs = 1_000_000) {
   const clock = { nowMs }

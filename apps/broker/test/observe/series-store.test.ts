@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { add, noCounts } from '../../src/observe/queue-counters.ts'
+import { add, noCounts } from '../../src/observe/queue-counts.ts'
 import { compact, expand } from '../../src/observe/series/compact-count.ts'
 import { mergeSeries } from '../../src/observe/series/merge-series.ts'
 import { SeriesStore } from '../../src/observe/series/series-store.ts'

@@ -1,8 +1,7 @@
 // The metrics of a node, beside those of its queues: requests, SQL, wake-ups, processes and gossip.
-import { durationBoundsMs, sizeBounds, type TakenHistogram } from '../histogram.ts'
+import { durationBoundsMs, type Measured, sizeBounds, type TakenHistogram } from '../histogram.ts'
 import type { NodeMetrics } from '../node-activity.ts'
-import { countOf } from '../queue-counters.ts'
-import type { Measured } from '../worker-observer.ts'
+import { countOf } from '../queue-counts.ts'
 import type { Exposition, Labels } from './exposition.ts'
 
 /** The fields of `/stats` that metrics are made of. */
@@ -182,7 +181,7 @@ const histogramFamilies: Readonly<
   },
 }
 
-function writeDurations(out: Exposition, taken: readonly TakenHistogram<Measured>[]): void {
+function writeDurations(out: Exposition, taken: readonly TakenHistogram[]): void {
   for (const [kind, { name, help, label, bounds }] of Object.entries(histogramFamilies)) {
     const perUnit = bounds === durationBoundsMs ? 1_000 : 1
     const family = out.family(name, 'histogram', help)

@@ -3,7 +3,7 @@
 import type { QueueFigures } from '@rouse/storage'
 import { otherQueues } from '../named-queues.ts'
 import type { NodeMetrics } from '../node-activity.ts'
-import { type CountedField, countOf } from '../queue-counters.ts'
+import { type CountedField, countOf } from '../queue-counts.ts'
 import type { Exposition } from './exposition.ts'
 import type { StatsForMetrics } from './node-metrics.ts'
 

@@ -4,7 +4,7 @@
 // A value is null if the node does not know it: it did not run then, or it had dropped the queue to make room.
 // A queue that the node knows to have been idle has zeros.
 import { BusiestQueues } from '../busiest-queues.ts'
-import { countOf, type QueueCounts, sumOf } from '../queue-counters.ts'
+import { countOf, type QueueCounts, sumOf } from '../queue-counts.ts'
 import { MinuteRows } from './minute-rows.ts'
 import { SecondRow } from './second-row.ts'
 

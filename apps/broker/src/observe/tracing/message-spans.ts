@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { shownGroup } from '@rouse/protocol'
 import type { Lease, NewMessage } from '@rouse/storage'
 import type { Clock } from '../../clock.ts'
+import { BoundedMap } from '../bounded-map.ts'
 import type { SpanExporter } from './span-exporter.ts'
 import {
   readTraceParent,
@@ -26,7 +27,7 @@ export class MessageSpans {
   /** Undefined: spans are not exported, but traces are passed on. */
   readonly #exporter: SpanExporter | undefined
   readonly #clock: Clock
-  readonly #open = new Map<string, Delivered>()
+  readonly #open = new BoundedMap<string, Delivered>(openMax)
 
   constructor(exporter: SpanExporter | undefined, clock: Clock) {
     this.isExporting = exporter !== undefined
@@ -81,7 +82,7 @@ export class MessageSpans {
         if (parent?.isSampled !== true) continue
         const spanId = newSpanId()
         const { queue, leaseId, partitionId, attempt } = lease
-        this.#remember(keyOf(leaseId, partitionId, seq), { ...parent, spanId, queue })
+        this.#open.set(keyOf(leaseId, partitionId, seq), { ...parent, spanId, queue })
         exporter.add({
           traceId: parent.traceId,
           spanId,
@@ -126,11 +127,6 @@ export class MessageSpans {
 
   async stop(): Promise<void> {
     await this.#exporter?.flush()
-  }
-
-  #remember(key: string, delivered: Delivered): void {
-    this.#open.set(key, delivered)
-    if (this.#open.size > openMax) this.#open.delete(this.#open.keys().next().value as string)
   }
 }
 

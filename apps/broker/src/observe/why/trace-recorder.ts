@@ -4,6 +4,7 @@
 import { isSampled, isSampledPlace } from '@rouse/protocol'
 import type { AckOutcome, Delivery } from '@rouse/sidecar'
 import type { AckItem, Lease } from '@rouse/storage'
+import { BoundedMap } from '../bounded-map.ts'
 import {
   type AckRecord,
   type DeliveryRecord,
@@ -76,7 +77,7 @@ export class TraceRecorder {
   #records = new Set<TraceRecord>()
   #foreignAcks = 0
   /** By lease id and partition. The messages of one pop share the id, so it can have several partitions. */
-  readonly #open = new Map<string, Map<string, OpenLease>>()
+  readonly #open = new BoundedMap<string, Map<string, OpenLease>>(openMax)
   readonly #limitedAtMs = new Map<string, number>()
 
   constructor(options: TraceRecorderOptions) {
@@ -202,7 +203,6 @@ export class TraceRecorder {
     if (known === undefined) this.#open.set(open.leaseId, new Map([[open.partitionId, open]]))
     else if (before === undefined) known.set(open.partitionId, open)
     else known.set(open.partitionId, joined(before, open))
-    if (this.#open.size > openMax) this.#open.delete(this.#open.keys().next().value as string)
   }
 
   /** The response with these leases is sent. */

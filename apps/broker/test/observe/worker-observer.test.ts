@@ -1,7 +1,7 @@
 import type { AckOutcome } from '@rouse/sidecar'
 import type { AckItem, Lease, NewMessage } from '@rouse/storage'
 import { test } from 'tap'
-import { countedFields } from '../../src/observe/queue-counters.ts'
+import { countedFields } from '../../src/observe/queue-counts.ts'
 import { WorkerObserver } from '../../src/observe/worker-observer.ts'
 
 const accepted: AckOutcome = { accepted: true, deadLettered: false }
@@ -131,10 +131,10 @@ test('acks of unknown partitions are counted after one lookup for all of them', 
   }
   observer.acked([ackOf('7'), ackOf('8'), ackOf('7'), ackOf('9')], Array(4).fill(accepted))
   t.same(take(), {})
-  await observer.queues.resolve(lookUp)
+  await observer.resolve(lookUp)
   t.same(take(), { a: { completed: 2 }, b: { completed: 1 } })
   observer.acked([ackOf('7')], [accepted])
-  await observer.queues.resolve(lookUp)
+  await observer.resolve(lookUp)
   t.same(take(), { a: { completed: 1 } })
   t.same(asked, [['7', '8', '9']], 'a partition is looked up once')
 })
@@ -143,11 +143,11 @@ test('acks that come during a lookup, or before one that fails, are not lost', a
   const { observer, take } = start()
   observer.acked([ackOf('7')], [accepted])
   let fail: (error: Error) => void = () => {}
-  const failing = observer.queues.resolve(() => new Promise((_, reject) => (fail = reject)))
+  const failing = observer.resolve(() => new Promise((_, reject) => (fail = reject)))
   observer.acked([ackOf('7'), ackOf('8')], [accepted, accepted])
   fail(new Error('the database does not answer'))
   await failing
-  await observer.queues.resolve(async () => {
+  await observer.resolve(async () => {
     observer.acked([ackOf('9')], [accepted])
     return new Map([
       ['7', 'a'],
@@ -155,6 +155,6 @@ test('acks that come during a lookup, or before one that fails, are not lost', a
     ])
   })
   t.same(take(), { a: { completed: 3 } })
-  await observer.queues.resolve(async (ids) => new Map(ids.map((id) => [id, 'late'])))
+  await observer.resolve(async (ids) => new Map(ids.map((id) => [id, 'late'])))
   t.same(take(), { late: { completed: 1 } })
 })

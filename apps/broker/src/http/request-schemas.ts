@@ -59,39 +59,12 @@ export function bodySchema(schema: RequestSchema): object {
   return JSON.parse(text) as object
 }
 
-/** The part of Fastify's validator that is used here. */
-export interface SchemaCompiler {
-  compile(schema: object): SchemaCheck
-}
-
-export type SchemaCheck = ((value: unknown) => unknown) & { errors?: unknown }
-
-/**
- * Makes the validator compile a schema when it is first used. There are about 250 schemas, and a worker that
- * compiles all of them takes twice as long to start. Most workers use few of them; the first call of a route
- * takes some milliseconds longer.
- */
-export function compileOnFirstUse(compiler: SchemaCompiler): void {
-  const compile = compiler.compile.bind(compiler)
-  compiler.compile = (schema) => {
-    let compiled: SchemaCheck | undefined
-    const check: SchemaCheck = (value) => {
-      compiled ??= compile(schema)
-      const result = compiled(value)
-      check.errors = compiled.errors
-      return result
-    }
-    return check
-  }
-}
-
 /**
  * Fastify does not reject a query value that it cannot decode: `%ff` would become a consumer group with the
- * name `%ff`. So the encoding is checked before the query is read; a URL without `%` costs one search. A
- * `querystringParser` cannot do this check, because the router does not catch errors of that parser.
+ * name `%ff`. So the encoding is checked before the query is read. A `querystringParser` cannot do this check,
+ * because the router does not catch errors of that parser.
  */
 export function encodingFault(url: string): RouseError | undefined {
-  if (!url.includes('%')) return undefined
   // The router also treats `#` as the start of a query.
   const start = url.search(/[?#]/)
   if (start === -1) return undefined

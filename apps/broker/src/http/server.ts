@@ -1,27 +1,32 @@
-// The HTTP server of a worker: everything that applies to all routes. Errors are answered as problem+json.
+// The HTTP server of a worker: everything that applies to all routes.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
-import { RouseError, toProblem } from '@rouse/protocol'
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
+import { RouseError } from '@rouse/protocol'
+import {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerOptions,
+  fastify,
+} from 'fastify'
 import { unknown } from '../auth/principal.ts'
 import { registerRoutes } from '../routes/routes.ts'
 import type { BrokerContext } from '../worker/context.ts'
 import { methodsByPath } from './allowed-methods.ts'
-import { auditActions, refusalOf } from './audit.ts'
+import { auditActions } from './audit.ts'
 import { enforceGrants } from './authorization.ts'
 import { allowOrigins } from './cors.ts'
-import { toRouseError } from './errors.ts'
+import { answerClientError, sendProblem } from './error-answers.ts'
 import { parseJsonBody } from './json-body.ts'
-import { applyRequestSchemas, compileOnFirstUse, encodingFault } from './request-schemas.ts'
+import { applyRequestSchemas, encodingFault } from './request-schemas.ts'
 import type { TlsOptions } from './tls.ts'
-import { createFaultFinder } from './validation-errors.ts'
+import { createFaultFinder, type FaultFinder } from './validation-errors.ts'
 
 const requestTimeoutMs = 60_000
 const keepAliveTimeoutMs = 65_000
 const timeoutCheckMs = 2_000
-const swallowedBytesMax = 64 * 1024 * 1024
 /** A request that was sent when the server stopped listening has arrived after this time. */
 const unusedMs = 500
 
@@ -43,18 +48,7 @@ export function createServer(context: BrokerContext, tls?: TlsOptions): FastifyI
     routerOptions: { maxParamLength: config.headersMaxBytes },
     ...(config.basePath === undefined ? {} : { rewriteUrl: withoutPrefix(config.basePath) }),
     ...connectionOptions(config, tls),
-    ajv: {
-      customOptions: {
-        coerceTypes: false,
-        useDefaults: false,
-        removeAdditional: false,
-        strict: false,
-      },
-      onCreate(ajv) {
-        compileOnFirstUse(ajv)
-        faults.use(ajv)
-      },
-    },
+    ajv: validatorOptions(faults),
     clientErrorHandler: (error, socket) => answerClientError(context, error, socket),
     frameworkErrors: (error, request, reply) => {
       void sendProblem(context, request, reply, error)
@@ -81,7 +75,8 @@ export function createServer(context: BrokerContext, tls?: TlsOptions): FastifyI
   app.addHook('onRequest', (request, _reply, done) => {
     request.principal = unknown
     context.counts.requests += 1
-    done(encodingFault(request.url))
+    // Few URLs have a `%`.
+    done(request.url.includes('%') ? encodingFault(request.url) : undefined)
   })
   allowOrigins(app, config.corsOrigins)
   // Before the body is read: a route that does not exist needs no credential.
@@ -133,6 +128,47 @@ function connectionOptions(config: BrokerContext['config'], tls: TlsOptions | un
   return { https: { ...http, ...tls, handshakeTimeout: config.headersTimeoutMs } }
 }
 
+/** A value of another type is refused, and nothing is added to a body or removed from it. */
+function validatorOptions(faults: FaultFinder): FastifyServerOptions['ajv'] {
+  return {
+    customOptions: {
+      coerceTypes: false,
+      useDefaults: false,
+      removeAdditional: false,
+      strict: false,
+    },
+    onCreate(validator) {
+      compileOnFirstUse(validator)
+      faults.use(validator)
+    },
+  }
+}
+
+export interface SchemaCompiler {
+  compile(schema: object): SchemaCheck
+}
+
+export type SchemaCheck = ((value: unknown) => unknown) & { errors?: unknown }
+
+/**
+ * Makes the validator compile a schema when it is first used. There are about 250 schemas, and a worker that
+ * compiles all of them takes twice as long to start. Most workers use few of them; the first call of a route
+ * takes some milliseconds longer.
+ */
+export function compileOnFirstUse(compiler: SchemaCompiler): void {
+  const compile = compiler.compile.bind(compiler)
+  compiler.compile = (schema) => {
+    let compiled: SchemaCheck | undefined
+    const check: SchemaCheck = (value) => {
+      compiled ??= compile(schema)
+      const result = compiled(value)
+      check.errors = compiled.errors
+      return result
+    }
+    return check
+  }
+}
+
 /** The path without the prefix of ROUSE_BASE_PATH, which a proxy in front may have left. */
 function withoutPrefix(prefix: string): (request: IncomingMessage) => string {
   return ({ url = '/' }) => {
@@ -164,83 +200,6 @@ function chargeBytes(
   if (limits === undefined || keyId === undefined) return
   const isText = typeof body === 'string' || Buffer.isBuffer(body)
   if (isText) rateLimits.charge(keyId, Buffer.byteLength(body))
-}
-
-function sendProblem(
-  context: BrokerContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  error: unknown,
-): FastifyReply {
-  const known = toRouseError(error)
-  if (known.code === 'internal') {
-    context.log.error(
-      { requestId: request.id, method: request.method, err: known.cause ?? error },
-      'request failed',
-    )
-  } else {
-    const { id: requestId, method } = request
-    context.log.debug({ requestId, method, code: known.code }, 'request refused')
-  }
-  const problem = toProblem(known, { requestId: request.id, node: context.config.nodeId })
-  if (known.retryAfterSeconds !== undefined) reply.header('retry-after', known.retryAfterSeconds)
-  if (known.code === 'unauthenticated' || known.code === 'forbidden') {
-    context.audit.recordRefusal(() => refusalOf(request, known))
-  }
-  if (known.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="rouse"')
-  if (known.code === 'payload_too_large') swallowBody(request, reply)
-  // Some errors of the framework skip the hooks.
-  reply.header('x-request-id', request.id)
-  const isTransaction = request.url.startsWith('/api/v1/transaction')
-  return reply
-    .code(known.status)
-    .type('application/problem+json')
-    .send(JSON.stringify(isTransaction ? { success: false, ...problem } : problem))
-}
-
-/**
- * If a connection is closed while bytes still arrive, it is reset, and the client never reads the error. So
- * the rest of a body that is too large is read and dropped, up to a limit of bytes and the request timeout.
- */
-function swallowBody(request: FastifyRequest, reply: FastifyReply): void {
-  if (Number(request.headers['content-length'] ?? 0) > swallowedBytesMax) return
-  reply.removeHeader('connection')
-  request.raw.resume()
-}
-
-/**
- * Node's parser rejected the bytes, so Fastify has no request. Writes the response to the socket itself. After an error of
- * the connection or of TLS there is nothing to write to: a response would wait for the end of the handshake.
- */
-function answerClientError(context: BrokerContext, error: Error, socket: Socket): void {
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
-  if (!/^(HPE|ERR_HTTP)_/.test(code) || !socket.writable) {
-    socket.destroy()
-    return
-  }
-  const known = new RouseError(
-    code === 'HPE_HEADER_OVERFLOW'
-      ? 'headers_too_large'
-      : code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? 'timeout'
-        : 'invalid_request',
-    `the request is not valid HTTP (${code})`,
-  )
-  const ids = { requestId: randomUUID(), node: context.config.nodeId }
-  const body = JSON.stringify(toProblem(known, ids))
-  socket.end(
-    `HTTP/1.1 ${known.status} ${statusText(known.status)}\r\n` +
-      `content-type: application/problem+json\r\nx-request-id: ${ids.requestId}\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-  )
-}
-
-function statusText(status: number): string {
-  return status === 431
-    ? 'Request Header Fields Too Large'
-    : status === 408
-      ? 'Request Timeout'
-      : 'Bad Request'
 }
 
 function newRequestId(_request: IncomingMessage | object): string {

@@ -34,14 +34,20 @@ interface Schema {
 /** A push may have 10,000 items. */
 const valuesMax = 15_000
 
-/** `use` receives the validator when Fastify creates it. `complete` adds all other errors to an error. */
-export function createFaultFinder() {
+export interface FaultFinder {
+  /** Receives the validator when Fastify creates it. */
+  use(made: Compiler): void
+  /** Adds all other errors to an error. */
+  complete(error: unknown, request: FastifyRequest): unknown
+}
+
+export function createFaultFinder(): FaultFinder {
   let compiler: Compiler | undefined
   return {
-    use(made: Compiler): void {
+    use(made) {
       compiler = made
     },
-    complete(error: unknown, request: FastifyRequest): unknown {
+    complete(error, request) {
       if (compiler === undefined || !isRefused(error)) return error
       const isQuery = error.validationContext === 'querystring'
       const schema = request.routeOptions.schema?.[isQuery ? 'querystring' : 'body']

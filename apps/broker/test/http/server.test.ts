@@ -1,5 +1,6 @@
 import { connect } from 'node:net'
 import { test } from 'tap'
+import { compileOnFirstUse, type SchemaCheck } from '../../src/http/server.ts'
 import { apiOf, send } from '../support/http.ts'
 import { sharedBroker } from '../support/shared-broker.ts'
 
@@ -226,4 +227,28 @@ test('live, ready and stats answer', async (t) => {
   })
   t.match(body.wake_latency.local, { count: Number, sumMs: Number, maxMs: Number, buckets: Array })
   t.same(Object.keys(body.wake_latency), Object.keys(body.wakes))
+})
+
+test('a schema is compiled when it is first used, and once', async (t) => {
+  const compiled: object[] = []
+  const compiler = {
+    compile(schema: object): SchemaCheck {
+      compiled.push(schema)
+      const check: SchemaCheck = (value) => {
+        check.errors = value === 1 ? null : [`${String(value)} is not 1`]
+        return value === 1
+      }
+      return check
+    },
+  }
+  compileOnFirstUse(compiler)
+  const schema = { const: 1 }
+  const check = compiler.compile(schema)
+  t.same(compiled, [])
+  t.equal(check(2), false)
+  t.same(check.errors, ['2 is not 1'])
+  t.equal(check(1), true)
+  t.equal(check.errors, null)
+  t.equal(compiled.length, 1)
+  t.equal(compiled[0], schema)
 })

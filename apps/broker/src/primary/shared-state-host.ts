@@ -186,8 +186,9 @@ export class SharedStateHost {
       case 'release': {
         const { description, grantId } = message.grant
         this.#options.events.wakes?.released(workerId, message)
-        const isPop = !isCompletionGroup(description.group)
-        if (isPop && message.outcome === 'empty') this.#timers.popFoundNothing()
+        if (message.outcome === 'empty' && !isCompletionGroup(description.group)) {
+          this.#timers.popFoundNothing()
+        }
         manager.releaseGroup(groupKey(description), grantId, message.outcome, message.found)
         return
       }

@@ -73,13 +73,14 @@ async function printPush() {
 async function printPushToWaiter() {
   const seen = []
   await node.push('waited')
-  await node.pop('waited')
+  await node.ack(await node.pop('waited'))
   for (let trial = 0; trial < trials; trial += 1) {
     const popped = node.pop('waited')
     await sleep(300)
     await node.take()
     await Promise.all([node.push('waited'), popped])
     seen.push(await node.take())
+    await node.ack(await popped)
   }
   print('one push to one waiter on the node', seen)
 }
@@ -130,10 +131,15 @@ async function startTracedNode() {
       await answer.arrayBuffer()
     },
     async pop(queue) {
-      const answer = await fetch(
-        `${url}/api/v1/pop/queue/${queue}?wait=true&timeout=20000&autoAck=true`,
-      )
+      const answer = await fetch(`${url}/api/v1/pop/queue/${queue}?wait=true&timeout=20000`)
       if (answer.status !== 200) throw new Error(`pop: ${answer.status} ${await answer.text()}`)
+      return (await answer.json()).messages[0]
+    },
+    async ack({ transactionId, partitionId, leaseId }) {
+      const body = JSON.stringify({ transactionId, partitionId, leaseId })
+      const headers = { 'content-type': 'application/json' }
+      const answer = await fetch(`${url}/api/v1/ack`, { method: 'POST', headers, body })
+      if (answer.status !== 200) throw new Error(`ack: ${answer.status} ${await answer.text()}`)
       await answer.arrayBuffer()
     },
     async take() {

@@ -41,6 +41,7 @@ export {
   messageIdAt,
   namesPlace,
   placeOfMessageId,
+  pushedAtOf,
   pushTime,
   sampledOneOf,
   seqOfTransactionId,

@@ -70,6 +70,14 @@ export function timeOfMessageId(id: string): number | undefined {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
 }
 
+/**
+ * The time of the push, from the time at which the message entered the log. An id without a place may be older. Others
+ * are not parsed: there are many.
+ */
+export function pushedAtOf(storedId: string, createdAtMs: number): number {
+  return namesPlace(storedId) ? createdAtMs : (timeOfMessageId(storedId) ?? createdAtMs)
+}
+
 /** The log has the time of promotion for a message that was scheduled. Its id has the time of the push. */
 export function pushTime(
   id: string,

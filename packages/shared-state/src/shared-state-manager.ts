@@ -322,7 +322,8 @@ export class SharedStateManager {
   /** Requests that wait for a message to end wait for different messages, so every node gets their hints. */
   #announce(hint: WakeHint, kind: 'available' | 'free', groups: readonly GroupState[]): void {
     const { broadcast, now } = this.#ports
-    if (isCompletionGroup(hint.group ?? '')) broadcast(hint, kind, new Set())
+    const isForEnds = typeof hint.group === 'string' && isCompletionGroup(hint.group)
+    if (isForEnds) broadcast(hint, kind, new Set())
     else this.#held.announce(hint, kind, groups, now())
   }
 

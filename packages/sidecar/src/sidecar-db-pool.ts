@@ -90,7 +90,7 @@ export class SidecarDbPool {
       random,
       nowMs: () => performance.now(),
       onUnavailable,
-      reserve: ({ queue, partition }) => this.#pops.reserve({ queue, partition }),
+      reserve: (item) => (this.#pops.deque.count > 0 ? this.#pops.reserve(item) : undefined),
       observer,
     })
     const takenAfterMs = options.takenAfterMs ?? sidecarDefaults.takenAfterMs

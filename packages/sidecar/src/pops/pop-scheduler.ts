@@ -7,7 +7,7 @@
 // such call.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { GrantOutcome, WaitGroup } from '@rouse/protocol'
-import type { DirectDemand, Lease } from '@rouse/storage'
+import { canPushDirectly, type DirectDemand, type Lease, type NewMessage } from '@rouse/storage'
 import type { Coordinator, Grant } from '../coordinator.ts'
 import type { LeaveSignal, PopResponse, PopSpec } from '../operation.ts'
 import { SidecarError } from '../sidecar-error.ts'
@@ -53,7 +53,8 @@ export interface DirectDelivery {
 
 export class PopScheduler {
   readonly #options: PopSchedulerOptions
-  readonly #waiting: WaitingRequests
+  /** The deque of waiting requests. */
+  readonly deque: WaitingRequests
   /** Pops that do not wait for messages, only for their turn. */
   readonly #asking: WaitingRequests
   readonly #slots = new Semaphore(popSlots, popSlotsPerQueue)
@@ -68,17 +69,17 @@ export class PopScheduler {
 
   constructor(options: PopSchedulerOptions) {
     this.#options = options
-    this.#waiting = new WaitingRequests(options)
+    this.deque = new WaitingRequests(options)
     this.#asking = new WaitingRequests(options)
   }
 
   get waiting(): number {
-    return this.#waiting.count
+    return this.deque.count
   }
 
   waitingByQueue(): Record<string, number> {
     const counts: Record<string, number> = Object.create(null) as Record<string, number>
-    for (const { description, waiters } of this.#waiting.groups) {
+    for (const { description, waiters } of this.deque.groups) {
       const { source } = description
       const name =
         'queue' in source ? source.queue : `${source.namespace ?? '*'}:${source.task ?? '*'}`
@@ -90,8 +91,8 @@ export class PopScheduler {
   /** SQL calls so far, and the pops that shared them. */
   batches(): { readonly calls: number; readonly requests: number } {
     return {
-      calls: this.#waiting.calls + this.#asking.calls,
-      requests: this.#waiting.requests + this.#asking.requests,
+      calls: this.deque.calls + this.#asking.calls,
+      requests: this.deque.requests + this.#asking.requests,
     }
   }
 
@@ -124,7 +125,7 @@ export class PopScheduler {
 
   popWait(spec: PopSpec, timeoutMs: number, signal: LeaveSignal): Promise<PopResponse> {
     if (this.#draining) return Promise.resolve({ ...nothing, draining: true })
-    if (this.#waiting.count >= this.#options.waitersMax) return Promise.reject(overloaded())
+    if (this.deque.count >= this.#options.waitersMax) return Promise.reject(overloaded())
     return new Promise<PopResponse>((resolve, reject) => {
       const waiter = newWaiter(
         spec,
@@ -137,25 +138,22 @@ export class PopScheduler {
         },
         reject,
       )
-      const group = this.#waiting.add(waiter)
+      const group = this.deque.add(waiter)
       const onGone = (): void => this.#leave(group, waiter)
       const timer = setTimeout(() => this.#onDeadline(group, waiter), timeoutMs)
       signal.addEventListener('abort', onGone)
       if (signal.aborted) return onGone()
       this.#reportCount(group)
       // Without the database's time, a `new` subscription can begin only with a query.
-      const unlessEmpty = this.#waiting.beginSubscription(waiter)
+      const unlessEmpty = this.deque.beginSubscription(waiter)
       this.#options.coordinator.requestGrant(group.description, { unlessEmpty })
     })
   }
 
   /** A waiter that may get the message of a push directly, and is reserved for it. */
-  reserve(target: {
-    readonly queue: string
-    readonly partition: string | undefined
-  }): DirectDelivery | undefined {
-    if (this.#draining) return undefined
-    const reserved = this.#waiting.reserve(target, ({ key }) => this.#popping.has(key))
+  reserve(item: NewMessage): DirectDelivery | undefined {
+    if (this.#draining || !canPushDirectly(item)) return undefined
+    const reserved = this.deque.reserve(item, ({ key }) => this.#popping.has(key))
     if (reserved === undefined) return undefined
     const { group, waiter } = reserved
     const { leaseMs, holder } = waiter.spec
@@ -169,7 +167,7 @@ export class PopScheduler {
   }
 
   onGrant(grant: Grant): void {
-    const group = this.#waiting.groupOf(grant.description)
+    const group = this.deque.groupOf(grant.description)
     const { coordinator } = this.#options
     if (group === undefined || this.#draining) coordinator.releaseGroup(grant, 'unused', 0)
     // The primary took back an older grant, but the pop of that grant still runs for these waiters.
@@ -182,14 +180,13 @@ export class PopScheduler {
    * group pops.
    */
   recheckAll(): void {
-    for (const group of this.#waiting.groups)
-      this.#options.coordinator.requestGrant(group.description)
+    for (const group of this.deque.groups) this.#options.coordinator.requestGrant(group.description)
   }
 
   /** The primary has registered this worker. It ignored earlier reports, so they are sent again. */
   registered(): void {
     this.#reportedCount.clear()
-    for (const group of this.#waiting.groups) this.#reportCount(group)
+    for (const group of this.deque.groups) this.#reportCount(group)
     this.recheckAll()
   }
 
@@ -197,9 +194,9 @@ export class PopScheduler {
   async drain(): Promise<void> {
     this.#draining = true
     let answered = 0
-    for (const group of this.#waiting.groups) {
+    for (const group of this.deque.groups) {
       for (const waiter of group.waiters) {
-        this.#waiting.settle(group, waiter, { ...nothing, draining: true })
+        this.deque.settle(group, waiter, { ...nothing, draining: true })
         answered += 1
         if (answered % drainSlice === 0) await delay(1)
       }
@@ -219,7 +216,7 @@ export class PopScheduler {
       let left = group.waiters.size
       let run: PopRun
       do {
-        run = await this.#popInSlot(this.#waiting, group.description, grant)
+        run = await this.#popInSlot(this.deque, group.description, grant)
         if (run.outcome !== 'unused' || found === 0) outcome = run.outcome
         found += run.found
         left -= run.served
@@ -273,7 +270,7 @@ export class PopScheduler {
     description: WaitGroup,
     { source = 'request', waitedMs = 0 }: Pick<Grant, 'source' | 'waitedMs'>,
   ): Promise<PopRun> {
-    const urgency = requests === this.#waiting ? 'urgent' : 'patient'
+    const urgency = requests === this.deque ? 'urgent' : 'patient'
     // Pops of the same queue tend to hang together, so the semaphore limits them by queue.
     const kind = 'queue' in description.source ? description.source.queue : ''
     return this.#slots.use(() => requests.popFor(description, source, waitedMs), urgency, kind)
@@ -292,14 +289,14 @@ export class PopScheduler {
   }
 
   #leave(group: WaitingGroup, waiter: Waiter): void {
-    this.#waiting.settle(group, waiter, nothing)
+    this.deque.settle(group, waiter, nothing)
     this.#reportCount(group)
   }
 
   /** Reports the number of waiters to the primary if it changed. */
   #reportCount(group: WaitingGroup): void {
     // Looked up again: the group may have been removed and created again during a pop of the old one.
-    const count = this.#waiting.groupOf(group.description)?.waiters.size ?? 0
+    const count = this.deque.groupOf(group.description)?.waiters.size ?? 0
     if ((this.#reportedCount.get(group.key) ?? 0) === count) return
     if (count === 0) this.#reportedCount.delete(group.key)
     else this.#reportedCount.set(group.key, count)

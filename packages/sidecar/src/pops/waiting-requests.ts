@@ -5,7 +5,14 @@
 // arrives for a settled waiter is released.
 
 import type { GrantOutcome, WaitGroup } from '@rouse/protocol'
-import { type Executor, type Lease, type PopRequest, type PopResult, pop } from '@rouse/storage'
+import {
+  type Executor,
+  type Lease,
+  type NewMessage,
+  type PopRequest,
+  type PopResult,
+  pop,
+} from '@rouse/storage'
 import type { SidecarObserver } from '../observer.ts'
 import type { PopResponse, PopSpec } from '../operation.ts'
 import type { SidecarError } from '../sidecar-error.ts'
@@ -172,7 +179,7 @@ export class WaitingRequests {
    * includes that waiter until the caller reports what became of the message. `isBusy` excludes groups.
    */
   reserve(
-    { queue, partition }: { readonly queue: string; readonly partition: string | undefined },
+    { queue, partition }: Pick<NewMessage, 'queue' | 'partition'>,
     isBusy: (group: WaitingGroup) => boolean,
   ): Reservation | undefined {
     for (const group of this.#byQueue.get(queue) ?? []) {

@@ -7,7 +7,6 @@ import {
   ack,
   type CommittedTransaction,
   type Connections,
-  canPushDirectly,
   type DirectPushResult,
   type Executor,
   type Extended,
@@ -246,9 +245,9 @@ export class WriteOperations {
   /** The waiter that gets a single message. A push that waits for locks keeps no waiter from other messages. */
   #reserveFor(items: readonly NewMessage[], lockTimeoutMs: number): DirectDelivery | undefined {
     const [item] = items
-    if (item === undefined || items.length > 1 || lockTimeoutMs !== lockTimeoutsMs.shared)
-      return undefined
-    return canPushDirectly(item) ? this.#options.reserve(item) : undefined
+    const isAlone = item !== undefined && items.length === 1
+    if (!isAlone || lockTimeoutMs !== lockTimeoutsMs.shared) return undefined
+    return this.#options.reserve(item)
   }
 
   async #ack(inputs: readonly AckInput[], executor: Executor): Promise<AckOutcome[][]> {

@@ -1,4 +1,4 @@
-import { messageIdAt, namesPlace, type PopSource, timeOfMessageId } from '@rouse/protocol'
+import { messageIdAt, type PopSource, pushedAtOf } from '@rouse/protocol'
 import { boolArray, int4Array, int8Array, textArray } from '../binary-array.ts'
 import { callRows, type Executor } from '../executor.ts'
 
@@ -174,11 +174,6 @@ function readPop(rows: readonly unknown[][]): PopResult {
     })
   }
   return { status, databaseTimeMs, opensAtMs, leases }
-}
-
-/** An id without a place may be older than the entry in the log. Others are not parsed: there are many. */
-export function pushedAtOf(storedId: string, createdAtMs: number): number {
-  return namesPlace(storedId) ? createdAtMs : (timeOfMessageId(storedId) ?? createdAtMs)
 }
 
 function belongsTo(row: readonly unknown[], lease: Lease): boolean {

@@ -1,7 +1,7 @@
 // A push of one message that is delivered in the same call to a request that waits for it.
-import { messageIdAt, shownPartition } from '@rouse/protocol'
+import { messageIdAt, pushedAtOf, shownPartition } from '@rouse/protocol'
 import { callRows, type Executor } from '../executor.ts'
-import { type Lease, pushedAtOf } from './pop.ts'
+import type { Lease } from './pop.ts'
 import {
   groupByTarget,
   type NewMessage,

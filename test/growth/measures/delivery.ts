@@ -81,7 +81,12 @@ export const delivery: readonly Measure[] = [
     // The first one drains the partition, if it was not.
     prepare: drained,
     call: (probe) =>
-      pushDirect(probe, item('hot', 'fresh'), { group: 'g01', holder: 'test' }, undefined),
+      pushDirect(
+        probe,
+        item('hot', 'fresh'),
+        { leaseId: randomUUID(), group: 'g01', holder: 'test' },
+        undefined,
+      ),
   },
   {
     name: 'a push with a key',

@@ -1,5 +1,6 @@
 // A call that is killed at any of its barriers has changed nothing, and a repetition of it succeeds. The
 // names of the barriers are read from the functions, so that new barriers are tested automatically.
+import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { migrationsDirectory } from '@rouse/database'
 import { ack, type Executor, type Lease, pop, push, pushDirect, transaction } from '@rouse/storage'
@@ -24,7 +25,12 @@ const victims: Record<string, Victim> = {
   'push that delivers its message': {
     files: ['push/push_direct.sql'],
     call: (_, on) =>
-      pushDirect(on, message('q', 'drained', 'x'), { group: 'other', holder: 'test' }, undefined),
+      pushDirect(
+        on,
+        message('q', 'drained', 'x'),
+        { leaseId: randomUUID(), group: 'other', holder: 'test' },
+        undefined,
+      ),
   },
   'push to many partitions': {
     files: ['push/push_general.sql', 'push/create_targets.sql'],

@@ -1,5 +1,6 @@
 // A push that delivers its message to a request that waits for it: what push and pop would do in two calls, but only
 // if nothing else is deliverable from the lane.
+import { randomUUID } from 'node:crypto'
 import {
   ack,
   type DirectPushResult,
@@ -25,7 +26,7 @@ import {
 const waiter = { group: 'g', holder: 'test' }
 
 function deliver({ pool }: Storage, one: NewMessage, to = waiter): Promise<DirectPushResult> {
-  return pushDirect(pool, one, to, undefined)
+  return pushDirect(pool, one, { leaseId: randomUUID(), ...to }, undefined)
 }
 
 /** A queue with a partition `p`, whose group `g` has read everything. */
@@ -92,7 +93,7 @@ test('the lease ends like that of a pop: by an ack, an expiry, a failure', async
   const lost = await pushDirect(
     pool,
     message('q', 'p', 2),
-    { ...waiter, leaseMs: 1_000 },
+    { ...waiter, leaseId: randomUUID(), leaseMs: 1_000 },
     undefined,
   )
   await advanceClock(1_000)
@@ -295,7 +296,7 @@ test('the lease is durable although its pop would not have been', async (t) => {
   const { lease } = await pushDirect(
     { query: (statement) => client.query(statement as never) as never },
     message('q', 'p', 1),
-    waiter,
+    { ...waiter, leaseId: randomUUID() },
     undefined,
   )
   t.ok(lease)

@@ -1,6 +1,7 @@
 // Plays the same random calls on two databases and compares every result and all tables: one database as it
 // ships, and one whose push, pop and ack always take their general form. A push that delivers its message in one
 // database is a push and a pop of its partition in the other.
+import { randomUUID } from 'node:crypto'
 import {
   ack,
   configure,
@@ -273,7 +274,12 @@ async function make(
   if (one.do === 'deliver') {
     const [message] = messagesOf([one.item], nextId) as [NewMessage]
     const { group, leaseMs } = one
-    const result = await deliver(message, { group, leaseMs, holder: 'waiter 0' })
+    const result = await deliver(message, {
+      leaseId: randomUUID(),
+      group,
+      leaseMs,
+      holder: 'waiter 0',
+    })
     if (result.lease !== undefined) leases.push(result.lease)
     return result
   }

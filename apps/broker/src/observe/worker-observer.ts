@@ -84,7 +84,7 @@ export class WorkerObserver implements SidecarObserver {
         durations.record(Math.max(0, delivery.databaseTimeMs - createdAtMs))
       }
     }
-    this.histograms.record('batch', 'pop', count)
+    if (delivery.source !== 'push') this.histograms.record('batch', 'pop', count)
   }
 
   acked(items: readonly AckItem[], outcomes: readonly AckOutcome[]): void {

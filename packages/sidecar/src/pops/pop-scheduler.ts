@@ -5,9 +5,10 @@
 // pops once for all its waiters of the group, and its answer to the grant is the result. A pop that does
 // not wait queries PostgreSQL at once, together with the pops of its group that arrived during the previous
 // such call.
+import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { GrantOutcome, WaitGroup } from '@rouse/protocol'
-import { canPushDirectly, type DirectDemand, type Lease, type NewMessage } from '@rouse/storage'
+import { canPushDirectly, type DirectDemand, type NewMessage } from '@rouse/storage'
 import type { Coordinator, Grant } from '../coordinator.ts'
 import type { LeaveSignal, PopResponse, PopSpec } from '../operation.ts'
 import { SidecarError } from '../sidecar-error.ts'
@@ -16,6 +17,7 @@ import { connectionFailureOf } from '../writes/retry-split.ts'
 import {
   nothing,
   type PopRun,
+  type Reservation,
   type Waiter,
   type WaitingGroup,
   WaitingRequests,
@@ -48,7 +50,7 @@ const drainSlice = 500
 /** A waiter that is reserved for the message of a push in flight. */
 export interface DirectDelivery {
   readonly demand: DirectDemand
-  deliver(lease: Lease | undefined): void
+  deliver: Reservation['deliver']
 }
 
 export class PopScheduler {
@@ -158,9 +160,9 @@ export class PopScheduler {
     const { group, waiter } = reserved
     const { leaseMs, holder } = waiter.spec
     return {
-      demand: { group: group.description.group, leaseMs, holder },
-      deliver: (lease) => {
-        reserved.deliver(lease)
+      demand: { leaseId: randomUUID(), group: group.description.group, leaseMs, holder },
+      deliver: (pushed) => {
+        reserved.deliver(pushed)
         this.#reportCount(group)
       },
     }
@@ -284,7 +286,8 @@ export class PopScheduler {
   }
 
   #onDeadline(group: WaitingGroup, waiter: Waiter): void {
-    if (waiter.inFlight) setTimeout(() => this.#leave(group, waiter), deadlineGraceMs)
+    const mayGetMessages = waiter.inFlight || waiter.reservation !== undefined
+    if (mayGetMessages) setTimeout(() => this.#leave(group, waiter), deadlineGraceMs)
     else this.#leave(group, waiter)
   }
 

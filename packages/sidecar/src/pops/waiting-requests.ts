@@ -6,6 +6,7 @@
 
 import type { GrantOutcome, WaitGroup } from '@rouse/protocol'
 import {
+  type DirectPushResult,
   type Executor,
   type Lease,
   type NewMessage,
@@ -42,6 +43,8 @@ export interface Waiter {
   settled: boolean
   /** A pop in flight includes this waiter. */
   inFlight: boolean
+  /** The waiter is to get the message of a push in flight. */
+  reservation?: object | undefined
   /** When it began to wait. */
   readonly sinceMs: number
   readonly resolve: (response: PopResponse) => void
@@ -55,6 +58,8 @@ export interface WaitingGroup {
   readonly waiters: Set<Waiter>
   /** The partition where the last pop of this group found messages: the next pop starts after it. */
   after: string
+  /** Before this time no push reserves a waiter of the group. */
+  directFromMs: number
 }
 
 /** One pop for the waiters of a group. */
@@ -72,9 +77,16 @@ export interface PopRun {
 export interface Reservation {
   readonly group: WaitingGroup
   readonly waiter: Waiter
-  /** Ends the reservation: with the lease of the message, or without if the waiter did not get it. */
-  deliver(lease: Lease | undefined): void
+  /** Ends the reservation: with the lease of the message, or without one if it was not leased. */
+  deliver(pushed?: Pick<DirectPushResult, 'lease' | 'databaseTimeMs'>): void
 }
+
+/** A push that takes longer than this does not keep its waiter from other messages. */
+const reservedMsMax = 50
+/** How long after a push that could not deliver no other push of the group tries. */
+const directSuspendedMs = 100
+/** The groups and waiters that a push looks at. */
+const examinedMax = 32
 
 /** The maximum numbers of waiters and of messages in one call: a longer call would delay the other groups. */
 const demandsMax = 100
@@ -121,7 +133,7 @@ export class WaitingRequests {
     const key = groupKey(description)
     let group = this.#groups.get(key)
     if (group === undefined) {
-      group = { key, description, waiters: new Set(), after: '0' }
+      group = { key, description, waiters: new Set(), after: '0', directFromMs: 0 }
       this.#groups.set(key, group)
       this.#index(group)
     }
@@ -161,7 +173,8 @@ export class WaitingRequests {
     const group = this.groupOf(description)
     if (group === undefined) return unused
     const { served, more } = chooseWaiters(group)
-    // All waiters may be reserved for pushes in flight.
+    // All waiters may be reserved for pushes in flight. The next grant comes first.
+    if (served.length === 0) this.#suspendDirect(group)
     if (served.length === 0)
       return group.waiters.size > 0 ? { ...unused, outcome: 'contended' } : unused
     const startedMs = this.#options.nowMs()
@@ -176,38 +189,71 @@ export class WaitingRequests {
 
   /**
    * Reserves the oldest waiter that can take a single message of a partition in the call that stores it. No pop
-   * includes that waiter until the caller reports what became of the message. `isBusy` excludes groups.
+   * includes that waiter until the caller reports what became of the message, or the time of the reservation is over.
+   * `isBusy` excludes groups.
    */
   reserve(
     { queue, partition }: Pick<NewMessage, 'queue' | 'partition'>,
     isBusy: (group: WaitingGroup) => boolean,
   ): Reservation | undefined {
+    const nowMs = this.#options.nowMs()
+    let examined = 0
     for (const group of this.#byQueue.get(queue) ?? []) {
+      if ((examined += 1) > examinedMax) return undefined
       const { source } = group.description
       const wanted = 'queue' in source ? source.partition : undefined
-      if ((wanted !== undefined && wanted !== partition) || isBusy(group)) continue
+      if (wanted !== undefined && wanted !== partition) continue
+      if (nowMs < group.directFromMs || isBusy(group)) continue
       for (const waiter of group.waiters) {
-        if (!isReservable(waiter)) continue
-        waiter.inFlight = true
-        const startedMs = this.#options.nowMs()
-        return { group, waiter, deliver: (lease) => this.#deliver(group, waiter, startedMs, lease) }
+        if ((examined += 1) > examinedMax) return undefined
+        if (isReservable(waiter)) return this.#reserve(group, waiter, nowMs)
       }
     }
     return undefined
   }
 
-  #deliver(group: WaitingGroup, waiter: Waiter, startedMs: number, lease: Lease | undefined): void {
-    waiter.inFlight = false
-    if (lease === undefined) return
-    const [message] = lease.messages
+  #reserve(group: WaitingGroup, waiter: Waiter, startedMs: number): Reservation {
+    const own = {}
+    const free = (): void => {
+      if (waiter.reservation === own) waiter.reservation = undefined
+    }
+    waiter.reservation = own
+    const timer = setTimeout(free, reservedMsMax)
+    return {
+      group,
+      waiter,
+      deliver: ({ lease, databaseTimeMs } = {}) => {
+        clearTimeout(timer)
+        free()
+        if (lease === undefined || databaseTimeMs === undefined) this.#suspendDirect(group)
+        else this.#deliver(group, waiter, startedMs, { lease, databaseTimeMs })
+      },
+    }
+  }
+
+  /** A push could not deliver its message, or a pop needs the waiters: for a moment, pops get them. */
+  #suspendDirect(group: WaitingGroup): void {
+    group.directFromMs = this.#options.nowMs() + directSuspendedMs
+  }
+
+  #deliver(
+    group: WaitingGroup,
+    waiter: Waiter,
+    startedMs: number,
+    { lease, databaseTimeMs }: { readonly lease: Lease; readonly databaseTimeMs: number },
+  ): void {
     const result: PopResult = {
       status: 'messages',
-      databaseTimeMs: message?.createdAtMs ?? 0,
+      databaseTimeMs,
       opensAtMs: null,
       leases: [lease],
     }
     this.#observe(group.description, [waiter], result, { source: 'push', hintMs: 0, startedMs })
-    this.#distribute(group, [waiter], result)
+    // The lease began before the commit, which may have taken long.
+    const leaseMs = lease.expiresAtMs - databaseTimeMs
+    const isLate = this.#options.nowMs() - startedMs > leaseMs / 2
+    if (isLate) this.#options.release(lease.leaseId)
+    else this.#distribute(group, [waiter], result)
   }
 
   async #pop(group: WaitingGroup, served: readonly Waiter[]): Promise<PopResult> {
@@ -331,15 +377,20 @@ export class WaitingRequests {
   }
 }
 
-function isReservable({ inFlight, spec }: Waiter): boolean {
-  return !inFlight && spec.autoAck !== true && spec.leasePerMessage !== true
+function isReservable(waiter: Waiter): boolean {
+  const { autoAck, leasePerMessage } = waiter.spec
+  return isFree(waiter) && autoAck !== true && leasePerMessage !== true
+}
+
+function isFree({ inFlight, reservation }: Waiter): boolean {
+  return !inFlight && reservation === undefined
 }
 
 function chooseWaiters(group: WaitingGroup): { served: Waiter[]; more: boolean } {
   const served: Waiter[] = []
   let messages = 0
   for (const waiter of group.waiters) {
-    if (waiter.inFlight) continue
+    if (!isFree(waiter)) continue
     messages += waiter.spec.batch
     if (served.length >= demandsMax || (served.length > 0 && messages > messagesMax)) {
       return { served, more: true }

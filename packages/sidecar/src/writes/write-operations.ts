@@ -1,6 +1,8 @@
 // All operations that change messages: pushes, acks, transactions, leases. Each kind has its own slots, so
 // that pushes never starve acks.
 
+import { setTimeout as delay } from 'node:timers/promises'
+import { provesNotCommitted } from '@rouse/database'
 import type { WakeHint } from '@rouse/protocol'
 import {
   type AckItem,
@@ -11,7 +13,6 @@ import {
   type Executor,
   type Extended,
   type Extension,
-  type Lease,
   type NewMessage,
   type ProgressReport,
   type PushedMessage,
@@ -64,6 +65,9 @@ const limits = {
   countMax: 1_000,
   bytesMax: 4 * 1024 * 1024,
 }
+
+/** When the lease of a push with an unknown outcome is released: each time after the one before. */
+const unknownLeaseReleasedMs = [100, 1_000, 5_000]
 
 /**
  * The maximum number of concurrent calls for writes that hit a row lock of another session. The limit applies
@@ -230,15 +234,27 @@ export class WriteOperations {
   ): Promise<PushedMessage[][]> {
     const items = inputs.flatMap((input) => input.items)
     const reserved = this.#reserveFor(items, lockTimeoutMs)
-    let lease: Lease | undefined
+    let stored: DirectPushResult | undefined
     try {
       const pushed = await store(executor, items, reserved, lockTimeoutMs)
-      lease = pushed.lease
+      stored = pushed
       this.#options.coordinator.notifyMessageAvailable(pushed.woken)
       this.#options.observer?.pushed(items, pushed.items)
       return splitResults(inputs, pushed.items)
+    } catch (error) {
+      if (reserved !== undefined && !provesNotCommitted(error)) void this.#releaseIfStored(reserved)
+      throw error
     } finally {
-      reserved?.deliver(lease)
+      reserved?.deliver(stored)
+    }
+  }
+
+  /** The outcome of a push is unknown: if it commits, no waiter has its lease. It may still be in progress. */
+  async #releaseIfStored({ demand }: DirectDelivery): Promise<void> {
+    for (const afterMs of unknownLeaseReleasedMs) {
+      await delay(afterMs, undefined, { ref: false })
+      const isReleased = await this.release(demand.leaseId).catch(() => false)
+      if (isReleased) return
     }
   }
 

@@ -1,6 +1,7 @@
 // A push that delivers its message to a waiting pop of the same worker, and everything that may happen to either of
 // them meanwhile.
-import { poolExecutor, pop } from '@rouse/storage'
+import { setTimeout as delay } from 'node:timers/promises'
+import { poolExecutor, pop, push } from '@rouse/storage'
 import { eventually } from '@rouse/testkit'
 import { type Test, test } from 'tap'
 import type { PopResponse, PopSpec } from '../../src/index.ts'
@@ -12,8 +13,8 @@ interface Waiting {
 }
 
 /** A sidecar whose queue `q` has partitions, and whose group `g` has read everything. */
-async function start(t: Test, { timeoutMs = 5_000 } = {}) {
-  const started = await startSidecar(t, { timeoutMs })
+async function start(t: Test, options: Parameters<typeof startSidecar>[1] = {}) {
+  const started = await startSidecar(t, options)
   const { sidecar, coordinator, database } = started
   for (const partition of ['Default', 'other']) {
     await pushOne(sidecar, item('q', { partition }))
@@ -257,4 +258,91 @@ test('many pushes to many waiters deliver each message once', async (t) => {
     Array.from({ length: 200 }, (_, n) => n),
   )
   t.ok(calls('push_direct') > 0, `${calls('push_direct')} pushes tried a direct delivery`)
+})
+
+test('a consumer is not starved by producers that push one message after the other', async (t) => {
+  const { sidecar, coordinator, database } = await start(t)
+  // No message of this queue can be delivered directly. Each commit takes some milliseconds.
+  await database.pool.query(`update rouse.queues set ttl_ms = 3600000, version = version + 1`)
+  await database.pool.query(`create function rouse.slow() returns trigger language plpgsql as
+    $$ begin perform pg_sleep(0.003); return new; end $$`)
+  await database.pool.query(
+    'create trigger slow before insert on rouse.messages for each row execute function rouse.slow()',
+  )
+  // As by IPC: grants do not arrive at once, and a contended group is granted again after some milliseconds.
+  const { onGrant } = coordinator
+  coordinator.onGrant = (grant) => void setTimeout(() => onGrant(grant), 0)
+  const release = coordinator.releaseGroup.bind(coordinator)
+  coordinator.releaseGroup = (grant, outcome) =>
+    void setTimeout(() => release(grant, outcome), outcome === 'contended' ? 5 : 0)
+  let isOver = false
+  const producers = [1, 2].map(async (n) => {
+    while (!isOver) {
+      await pushOne(sidecar, item('q', { payload: `${n}` }))
+      await delay(1)
+    }
+  })
+  for (let n = 0; n < 10; n += 1) {
+    const { leases } = await sidecar.submit({
+      kind: 'POP_WAIT',
+      pop: spec('q'),
+      timeoutMs: 1_000,
+      signal: new AbortController().signal,
+    })
+    t.equal(leases.length, 1, `pop ${n}`)
+    if (leases.length === 0) continue
+    await sidecar.submit({ kind: 'ACK', item: { leaseId: leases[0]?.leaseId as string } })
+  }
+  isOver = true
+  await Promise.all(producers)
+  const { queries } = sidecar.stats()
+  const direct = queries['rouse.push_direct'] ?? 0
+  t.ok(direct < (queries['rouse.push_v2'] ?? 0) / 2, `${direct} pushes tried in vain`)
+})
+
+test('a waiter whose push takes long gets other messages meanwhile', async (t) => {
+  const { sidecar, coordinator, database, waits, barrier, left } = await start(t)
+  const waiting = await waits()
+  const reached = await barrier('push-direct-leased')
+  const pushed = pushOne(sidecar, item('q', { payload: '"slow"' }))
+  await reached.reached()
+  await push(poolExecutor(database.pool), [item('q', { payload: '"other"', partition: 'other' })])
+  coordinator.requestGrant({ source: { queue: 'q' }, group: 'g' })
+  t.same(payloadsOf(await waiting.response), ['"other"'])
+  await reached.release()
+  await pushed
+  t.equal(await eventually(left), '"slow"')
+})
+
+test('a lease that has used up half of its time before the commit is not delivered', async (t) => {
+  const { sidecar, waits, barrier } = await start(t)
+  const leaseMs = 1_000
+  const waiting = await waits({ leaseMs })
+  const reached = await barrier('push-direct-leased')
+  const startedMs = performance.now()
+  const pushed = pushOne(sidecar, item('q', { payload: '"x"' }))
+  await reached.reached()
+  await eventually(() => performance.now() - startedMs > leaseMs * 0.6)
+  await reached.release()
+  await pushed
+  const { leases } = await waiting.response
+  t.match(leases, [{ attempt: 1, messages: [{ payload: '"x"' }] }])
+  const leftMs = (leases[0]?.expiresAtMs ?? 0) - Date.now()
+  t.ok(leftMs > leaseMs / 2, `a pop delivered it with ${leftMs} ms left`)
+})
+
+test('a message whose push was stored, but not answered, is delivered before its lease expires', async (t) => {
+  let isLost = false
+  const { sidecar, coordinator, waits } = await start(t, {
+    lose: (statement) => {
+      if (isLost || statement !== 'rouse.push_direct') return false
+      isLost = true
+      return true
+    },
+  })
+  const waiting = await waits()
+  await t.rejects(pushOne(sidecar, item('q', { payload: '"x"' })), { code: 'outcome_unknown' })
+  t.equal(coordinator.unknownOutcomes, 1)
+  const { leases } = await waiting.response
+  t.match(leases, [{ attempt: 1, messages: [{ payload: '"x"' }] }])
 })

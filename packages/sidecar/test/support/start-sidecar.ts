@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { OutcomeUnknownError } from '@rouse/database'
 import type { NewMessage } from '@rouse/storage'
-import { poolExecutor } from '@rouse/storage'
+import { type Connections, type Executor, poolExecutor } from '@rouse/storage'
 import type { TestDatabase } from '@rouse/testkit'
 import { testDatabase } from '@rouse/testkit'
 import type { Test } from 'tap'
@@ -15,12 +16,17 @@ export interface Started {
 
 export async function startSidecar(
   t: Test,
-  options: { readonly waitersMax?: number; readonly timeoutMs?: number } = {},
+  options: {
+    readonly waitersMax?: number
+    readonly timeoutMs?: number
+    /** The answer of this statement is lost after it was executed. */
+    readonly lose?: (statement: string) => boolean
+  } = {},
 ): Promise<Started> {
   const database = await testDatabase(t, { poolMax: 12 })
   const coordinator = new TestCoordinator()
   const sidecar = new SidecarDbPool({
-    executor: poolExecutor(database.pool),
+    executor: losing(poolExecutor(database.pool), options.lose),
     coordinator,
     worker: '1',
     random: () => 0.5,
@@ -29,6 +35,23 @@ export async function startSidecar(
   coordinator.onGrant = (grant) => sidecar.onGrant(grant)
   t.teardown(() => sidecar.stop())
   return { sidecar, coordinator, database }
+}
+
+function losing(
+  connections: Connections,
+  lose = (_statement: string): boolean => false,
+): Connections {
+  const wrap = (executor: Executor): Executor => ({
+    async query(statement) {
+      const answer = await executor.query(statement)
+      if (lose(statement.name ?? '')) throw new OutcomeUnknownError('the answer was lost')
+      return answer
+    },
+  })
+  return {
+    ...wrap(connections),
+    use: (work) => connections.use((executor) => work(wrap(executor))),
+  }
 }
 
 export function item(queue: string, fields: Partial<NewMessage> = {}): NewMessage {

@@ -12,6 +12,8 @@ import {
 
 /** The waiting request that gets the message. */
 export interface DirectDemand {
+  /** The id of the lease, if the message is leased. */
+  readonly leaseId: string
   readonly group: string
   /** Absent: the queue's lease time. */
   readonly leaseMs?: number | undefined
@@ -21,13 +23,15 @@ export interface DirectDemand {
 export interface DirectPushResult extends PushResult {
   /** Absent: the message was stored like any other, and its hints are in `woken`. */
   readonly lease?: Lease | undefined
+  /** The time of the lease by the database clock. */
+  readonly databaseTimeMs?: number | undefined
 }
 
 const pushDirectCall = {
   name: 'push_direct',
   columns:
     'target, partition_id, first_seq, added, namespace, task, duplicates, originals, scheduled, ' +
-    'replaced, partition, lease_id, created_ms, expires_ms',
+    'replaced, partition, created_ms, leased_ms, expires_ms',
   parameters: [
     'text',
     'text',
@@ -39,6 +43,7 @@ const pushDirectCall = {
     'text',
     'bigint',
     'text',
+    'uuid',
     'integer',
   ],
 }
@@ -66,21 +71,23 @@ export async function pushDirect(
     demand.group,
     demand.leaseMs ?? null,
     demand.holder,
+    demand.leaseId,
     lockTimeoutMs ?? null,
   ])
   const result = readPush(groupByTarget([item]), rows)
   const row = rows[0] as unknown[]
   if (row[11] === null) return result
   const woken = result.woken.map((hint) => ({ ...hint, except: demand.group }))
-  return { items: result.items, woken, lease: readLease(item, row) }
+  const lease = readLease(item, demand.leaseId, row)
+  return { items: result.items, woken, lease, databaseTimeMs: row[12] as number }
 }
 
-function readLease(item: NewMessage, row: readonly unknown[]): Lease {
+function readLease(item: NewMessage, leaseId: string, row: readonly unknown[]): Lease {
   const [partitionId, seq] = [row[1] as string, Number(row[2])]
-  const createdAtMs = row[12] as number
+  const createdAtMs = row[11] as number
   return {
     demand: 0,
-    leaseId: row[11] as string,
+    leaseId,
     queue: item.queue,
     partitionId,
     partition: shownPartition(row[10] as string),

@@ -41,13 +41,17 @@ function deliverySteps(delivery: MessageFacts['deliveries'][number]): Found[] {
   const at = { node, worker, attempt }
   const grantedAtMs = poppedAtMs - popMs
   const who = nameOf(delivery.holder)
-  const popped = `popped for ${who}, attempt ${attempt}`
+  const how = source === 'push' ? 'delivered by its push to' : 'popped for'
+  const popped = `${how} ${who}, attempt ${attempt}`
   const hint = sourceTexts[source] ?? source
-  const steps: Found[] = [
-    { step: 'hint', atMs: grantedAtMs - hintMs, ...at, source, text: hint },
-    { step: 'grant', atMs: grantedAtMs, ...at, text: `worker ${worker} of ${node} may pop` },
-    { step: 'popped', atMs: poppedAtMs, ...at, consumer: who, text: popped },
-  ]
+  const steps: Found[] = []
+  // A push that delivers its message needs no hint and no grant.
+  if (source !== 'push') {
+    const may = `worker ${worker} of ${node} may pop`
+    steps.push({ step: 'hint', atMs: grantedAtMs - hintMs, ...at, source, text: hint })
+    steps.push({ step: 'grant', atMs: grantedAtMs, ...at, text: may })
+  }
+  steps.push({ step: 'popped', atMs: poppedAtMs, ...at, consumer: who, text: popped })
   if (answeredMs !== null) {
     steps.push({ step: 'answered', atMs: poppedAtMs + answeredMs, ...at, text: `sent to ${who}` })
   }

@@ -185,7 +185,8 @@ export class Grants {
   #grant(group: GroupState, sidecarId: SidecarId | undefined, cause: Cause, now: number): void {
     const { tryAcquire, grant, counters } = this.#context
     if (sidecarId === undefined) {
-      // The waiters of the pop in flight have left. Its result must not prove that the group is empty.
+      // The waiters of the pop in flight have left. If it finds nothing, that does not prove that the group
+      // is empty.
       if (heldGrant(group) !== undefined) markDirty(group, cause, now)
       return
     }

@@ -59,7 +59,7 @@ export function createStatsReports(options: {
     send()
   }
 
-  /** Reports come when a second is over, from all workers: so a steady rate looks steady. */
+  /** All workers report at the same time, at the end of each second, so that a steady rate looks steady. */
   function reportRegularly(): void {
     report()
     const leftMs = reportMs - (clock.wallMs() % reportMs)

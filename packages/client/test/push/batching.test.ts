@@ -84,7 +84,8 @@ test('a refused item and a lost answer in one batch fail only the refused item',
   )
   const name = unique()
   const queue = clientOf(t, server.url).queue(name)
-  // Halves of eight: the four without the bad one are stored, but their answer is lost.
+  // The eight pushes go out as one request. It is refused, because item 6 is invalid, so the client sends
+  // each half alone. The first half is stored, but its answer is lost.
   const results = await Promise.allSettled(
     Array.from({ length: 8 }, (_, i) => queue.push(i, i === 6 ? { partition: 'a\u0000b' } : {})),
   )

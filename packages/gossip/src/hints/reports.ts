@@ -1,6 +1,7 @@
-// Reports to peers that asked this node to settle hints. A report is sent once: if it is lost, other nodes
-// get a hint that they do not need. Reports wait a moment for each other, and travel with any datagram that
-// goes to the same peer meanwhile.
+// Reports to peers that hints are settled: waiters of this node take the messages, so the peer need not send
+// the hint to other nodes. A peer gets reports only of hints that it asked about. A report is sent once: if
+// it is lost, other nodes get a hint that they do not need. Reports wait a moment for each other, and travel
+// with any datagram that goes to the same peer meanwhile.
 import type { Member } from '../membership/member.ts'
 import type { Settled } from '../wire/messages.ts'
 import { writeRecipients } from './recipients.ts'

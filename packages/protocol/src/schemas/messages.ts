@@ -81,7 +81,9 @@ export type CancelQuery = Static<typeof CancelQuerySchema>
 
 export const CancelManyAnswerSchema = Type.Object({
   matched: Type.Integer({ description: 'Messages of this step; sum up the steps for a total' }),
-  cancelled: Type.Integer({ description: 'The others were delivered or removed meanwhile' }),
+  cancelled: Type.Integer({
+    description: 'How many were cancelled; other matched ones were delivered or removed meanwhile',
+  }),
   cursor: Nullable(Type.String({ description: 'For the next step; null at the end' })),
 })
 export type CancelManyAnswer = Static<typeof CancelManyAnswerSchema>

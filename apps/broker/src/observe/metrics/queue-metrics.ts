@@ -12,7 +12,7 @@ const counters: readonly (readonly [name: string, field: CountedField, help: str
   ['rouse_messages_scheduled_total', 'scheduled', 'Messages pushed with a delay'],
   ['rouse_messages_duplicate_total', 'duplicates', 'Pushes of messages that were stored already'],
   ['rouse_messages_delivered_total', 'delivered', 'Messages given to consumers, all attempts'],
-  ['rouse_messages_redelivered_total', 'redelivered', 'Those of them that were not first attempts'],
+  ['rouse_messages_redelivered_total', 'redelivered', 'Messages given to consumers again'],
   ['rouse_messages_dead_lettered_total', 'deadLettered', 'Messages that became dead letters'],
   ['rouse_acks_stale_total', 'staleAcks', 'Acks refused because the lease was lost'],
 ]

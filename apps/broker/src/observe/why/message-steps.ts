@@ -59,7 +59,8 @@ function deliverySteps(delivery: MessageFacts['deliveries'][number]): Found[] {
     const { status, ackedBy } = delivery
     const by = ackedBy ?? { node, worker }
     const text = `acknowledged as ${status ?? 'completed'} through worker ${by.worker} of ${by.node}`
-    // An ack through another node has a time by the database's clock, which is known within a round trip.
+    // The time of an ack through another node is by the clock of the database, which a node knows only to
+    // within a round trip, so it could come out before the answer.
     const atMs = poppedAtMs + Math.max(ackedMs, answeredMs ?? 0)
     steps.push({ step: 'acked', atMs, attempt, ...by, status: status ?? 'completed', text })
   }

@@ -90,7 +90,7 @@ export class SidecarDbPool {
       random,
       nowMs: () => performance.now(),
       onUnavailable,
-      reserve: (item) => (this.#pops.deque.count > 0 ? this.#pops.reserve(item) : undefined),
+      reserve: (item) => (this.#pops.deque.count > 0 ? this.#pops.direct.reserve(item) : undefined),
       observer,
     })
     const takenAfterMs = options.takenAfterMs ?? sidecarDefaults.takenAfterMs
@@ -116,6 +116,7 @@ export class SidecarDbPool {
       onBlocked: (untilMs) => coordinator.notifyBlocked(untilMs),
       // If the release fails, the lease ends when it expires.
       release: (leaseId) => void this.#writes.release(leaseId).catch(() => {}),
+      releaseNow: (leaseId) => this.#writes.release(leaseId),
       onUnavailable,
       observer,
     })

@@ -5,19 +5,17 @@
 // pops once for all its waiters of the group, and its answer to the grant is the result. A pop that does
 // not wait queries PostgreSQL at once, together with the pops of its group that arrived during the previous
 // such call.
-import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { GrantOutcome, WaitGroup } from '@rouse/protocol'
-import { canPushDirectly, type DirectDemand, type NewMessage } from '@rouse/storage'
 import type { Coordinator, Grant } from '../coordinator.ts'
 import type { LeaveSignal, PopResponse, PopSpec } from '../operation.ts'
 import { SidecarError } from '../sidecar-error.ts'
 import { Semaphore } from '../slots.ts'
 import { connectionFailureOf } from '../writes/retry-split.ts'
+import { DirectDeliveries } from './direct-delivery.ts'
 import {
   nothing,
   type PopRun,
-  type Reservation,
   type Waiter,
   type WaitingGroup,
   WaitingRequests,
@@ -30,6 +28,8 @@ export interface PopSchedulerOptions extends WaitingRequestsOptions {
   /** The deadline of a pop that does not wait. */
   readonly timeoutMs: number
   readonly onUnavailable: (error: SidecarError) => void
+  /** Releases a lease. Resolves to whether it existed. */
+  readonly releaseNow: (leaseId: string) => Promise<boolean>
   /** If a pop takes longer than this, the primary gets a notice that its grant has arrived. */
   readonly takenAfterMs: number
 }
@@ -47,16 +47,11 @@ const contendedDelayMs = 4
 /** The number of waiters answered in one slice of a drain. Slices keep the event loop responsive. */
 const drainSlice = 500
 
-/** A waiter that is reserved for the message of a push in flight. */
-export interface DirectDelivery {
-  readonly demand: DirectDemand
-  deliver: Reservation['deliver']
-}
-
 export class PopScheduler {
   readonly #options: PopSchedulerOptions
   /** The deque of waiting requests. */
   readonly deque: WaitingRequests
+  readonly direct: DirectDeliveries
   /** Pops that do not wait for messages, only for their turn. */
   readonly #asking: WaitingRequests
   readonly #slots = new Semaphore(popSlots, popSlotsPerQueue)
@@ -72,6 +67,13 @@ export class PopScheduler {
   constructor(options: PopSchedulerOptions) {
     this.#options = options
     this.deque = new WaitingRequests(options)
+    this.direct = new DirectDeliveries({
+      deque: this.deque,
+      isPopping: ({ key }) => this.#popping.has(key),
+      onDelivered: (group) => this.#reportCount(group),
+      release: options.releaseNow,
+      nowMs: options.nowMs,
+    })
     this.#asking = new WaitingRequests(options)
   }
 
@@ -152,22 +154,6 @@ export class PopScheduler {
     })
   }
 
-  /** A waiter that may get the message of a push directly, and is reserved for it. */
-  reserve(item: NewMessage): DirectDelivery | undefined {
-    if (this.#draining || !canPushDirectly(item)) return undefined
-    const reserved = this.deque.reserve(item, ({ key }) => this.#popping.has(key))
-    if (reserved === undefined) return undefined
-    const { group, waiter } = reserved
-    const { leaseMs, holder } = waiter.spec
-    return {
-      demand: { leaseId: randomUUID(), group: group.description.group, leaseMs, holder },
-      deliver: (pushed) => {
-        reserved.deliver(pushed)
-        this.#reportCount(group)
-      },
-    }
-  }
-
   onGrant(grant: Grant): void {
     const group = this.deque.groupOf(grant.description)
     const { coordinator } = this.#options
@@ -219,6 +205,8 @@ export class PopScheduler {
       let run: PopRun
       do {
         run = await this.#popInSlot(this.deque, group.description, grant)
+        // All waiters may be reserved for pushes in flight. The next grant comes first.
+        if (run.served === 0) this.direct.suspend(group)
         if (run.outcome !== 'unused' || found === 0) outcome = run.outcome
         found += run.found
         left -= run.served

@@ -5,15 +5,7 @@
 // arrives for a settled waiter is released.
 
 import type { GrantOutcome, WaitGroup } from '@rouse/protocol'
-import {
-  type DirectPushResult,
-  type Executor,
-  type Lease,
-  type NewMessage,
-  type PopRequest,
-  type PopResult,
-  pop,
-} from '@rouse/storage'
+import { type Executor, type Lease, type PopRequest, type PopResult, pop } from '@rouse/storage'
 import type { SidecarObserver } from '../observer.ts'
 import type { PopResponse, PopSpec } from '../operation.ts'
 import type { SidecarError } from '../sidecar-error.ts'
@@ -73,21 +65,6 @@ export interface PopRun {
   readonly more: boolean
 }
 
-/** A waiter that is to get the message of a push in flight. */
-export interface Reservation {
-  readonly group: WaitingGroup
-  readonly waiter: Waiter
-  /** Ends the reservation: with the lease of the message, or without one if it was not leased. */
-  deliver(pushed?: Pick<DirectPushResult, 'lease' | 'databaseTimeMs'>): void
-}
-
-/** A push that takes longer than this does not keep its waiter from other messages. */
-const reservedMsMax = 50
-/** How long after a push that could not deliver no other push of the group tries. */
-const directSuspendedMs = 100
-/** The groups and waiters that a push looks at. */
-const examinedMax = 32
-
 /** The maximum numbers of waiters and of messages in one call: a longer call would delay the other groups. */
 const demandsMax = 100
 const messagesMax = 2_000
@@ -126,6 +103,11 @@ export class WaitingRequests {
 
   groupOf(description: WaitGroup): WaitingGroup | undefined {
     return this.#groups.get(groupKey(description))
+  }
+
+  /** The groups that wait for the queue or a partition of it. */
+  groupsOf(queue: string): Iterable<WaitingGroup> {
+    return this.#byQueue.get(queue) ?? []
   }
 
   add(waiter: Waiter): WaitingGroup {
@@ -173,8 +155,7 @@ export class WaitingRequests {
     const group = this.groupOf(description)
     if (group === undefined) return unused
     const { served, more } = chooseWaiters(group)
-    // All waiters may be reserved for pushes in flight. The next grant comes first.
-    if (served.length === 0) this.#suspendDirect(group)
+    // All waiters are reserved for pushes in flight.
     if (served.length === 0)
       return group.waiters.size > 0 ? { ...unused, outcome: 'contended' } : unused
     const startedMs = this.#options.nowMs()
@@ -187,60 +168,13 @@ export class WaitingRequests {
     return { outcome, found, served: served.length, more: more && outcome === 'messages' }
   }
 
-  /**
-   * Reserves the oldest waiter that can take a single message of a partition in the call that stores it. No pop
-   * includes that waiter until the caller reports what became of the message, or the time of the reservation is over.
-   * `isBusy` excludes groups.
-   */
-  reserve(
-    { queue, partition }: Pick<NewMessage, 'queue' | 'partition'>,
-    isBusy: (group: WaitingGroup) => boolean,
-  ): Reservation | undefined {
-    const nowMs = this.#options.nowMs()
-    let examined = 0
-    for (const group of this.#byQueue.get(queue) ?? []) {
-      if ((examined += 1) > examinedMax) return undefined
-      const { source } = group.description
-      const wanted = 'queue' in source ? source.partition : undefined
-      if (wanted !== undefined && wanted !== partition) continue
-      if (nowMs < group.directFromMs || isBusy(group)) continue
-      for (const waiter of group.waiters) {
-        if ((examined += 1) > examinedMax) return undefined
-        if (isReservable(waiter)) return this.#reserve(group, waiter, nowMs)
-      }
-    }
-    return undefined
-  }
-
-  #reserve(group: WaitingGroup, waiter: Waiter, startedMs: number): Reservation {
-    const own = {}
-    const free = (): void => {
-      if (waiter.reservation === own) waiter.reservation = undefined
-    }
-    waiter.reservation = own
-    const timer = setTimeout(free, reservedMsMax)
-    return {
-      group,
-      waiter,
-      deliver: ({ lease, databaseTimeMs } = {}) => {
-        clearTimeout(timer)
-        free()
-        if (lease === undefined || databaseTimeMs === undefined) this.#suspendDirect(group)
-        else this.#deliver(group, waiter, startedMs, { lease, databaseTimeMs })
-      },
-    }
-  }
-
-  /** A push could not deliver its message, or a pop needs the waiters: for a moment, pops get them. */
-  #suspendDirect(group: WaitingGroup): void {
-    group.directFromMs = this.#options.nowMs() + directSuspendedMs
-  }
-
-  #deliver(
+  /** Settles a waiter with the message of a push. */
+  deliver(
     group: WaitingGroup,
     waiter: Waiter,
     startedMs: number,
-    { lease, databaseTimeMs }: { readonly lease: Lease; readonly databaseTimeMs: number },
+    lease: Lease,
+    databaseTimeMs: number,
   ): void {
     const result: PopResult = {
       status: 'messages',
@@ -249,11 +183,7 @@ export class WaitingRequests {
       leases: [lease],
     }
     this.#observe(group.description, [waiter], result, { source: 'push', hintMs: 0, startedMs })
-    // The lease began before the commit, which may have taken long.
-    const leaseMs = lease.expiresAtMs - databaseTimeMs
-    const isLate = this.#options.nowMs() - startedMs > leaseMs / 2
-    if (isLate) this.#options.release(lease.leaseId)
-    else this.#distribute(group, [waiter], result)
+    this.#distribute(group, [waiter], result)
   }
 
   async #pop(group: WaitingGroup, served: readonly Waiter[]): Promise<PopResult> {
@@ -377,20 +307,11 @@ export class WaitingRequests {
   }
 }
 
-function isReservable(waiter: Waiter): boolean {
-  const { autoAck, leasePerMessage } = waiter.spec
-  return isFree(waiter) && autoAck !== true && leasePerMessage !== true
-}
-
-function isFree({ inFlight, reservation }: Waiter): boolean {
-  return !inFlight && reservation === undefined
-}
-
 function chooseWaiters(group: WaitingGroup): { served: Waiter[]; more: boolean } {
   const served: Waiter[] = []
   let messages = 0
   for (const waiter of group.waiters) {
-    if (!isFree(waiter)) continue
+    if (waiter.inFlight || waiter.reservation !== undefined) continue
     messages += waiter.spec.batch
     if (served.length >= demandsMax || (served.length > 0 && messages > messagesMax)) {
       return { served, more: true }

@@ -1,7 +1,6 @@
 // All operations that change messages: pushes, acks, transactions, leases. Each kind has its own slots, so
 // that pushes never starve acks.
 
-import { setTimeout as delay } from 'node:timers/promises'
 import { provesNotCommitted } from '@rouse/database'
 import type { WakeHint } from '@rouse/protocol'
 import {
@@ -28,7 +27,7 @@ import {
 import type { Coordinator } from '../coordinator.ts'
 import type { SidecarObserver } from '../observer.ts'
 import type { AckOutcome } from '../operation.ts'
-import type { DirectDelivery } from '../pops/pop-scheduler.ts'
+import type { DirectDelivery } from '../pops/direct-delivery.ts'
 import type { SidecarError } from '../sidecar-error.ts'
 import { Semaphore } from '../slots.ts'
 import { LockedTargets, lockTimeoutsMs, type WriteTarget } from './locked-targets.ts'
@@ -65,9 +64,6 @@ const limits = {
   countMax: 1_000,
   bytesMax: 4 * 1024 * 1024,
 }
-
-/** When the lease of a push with an unknown outcome is released: each time after the one before. */
-const unknownLeaseReleasedMs = [100, 1_000, 5_000]
 
 /**
  * The maximum number of concurrent calls for writes that hit a row lock of another session. The limit applies
@@ -242,19 +238,10 @@ export class WriteOperations {
       this.#options.observer?.pushed(items, pushed.items)
       return splitResults(inputs, pushed.items)
     } catch (error) {
-      if (reserved !== undefined && !provesNotCommitted(error)) void this.#releaseIfStored(reserved)
+      if (!provesNotCommitted(error)) reserved?.outcomeUnknown()
       throw error
     } finally {
       reserved?.deliver(stored)
-    }
-  }
-
-  /** The outcome of a push is unknown: if it commits, no waiter has its lease. It may still be in progress. */
-  async #releaseIfStored({ demand }: DirectDelivery): Promise<void> {
-    for (const afterMs of unknownLeaseReleasedMs) {
-      await delay(afterMs, undefined, { ref: false })
-      const isReleased = await this.release(demand.leaseId).catch(() => false)
-      if (isReleased) return
     }
   }
 

@@ -30,6 +30,19 @@ test('order: concurrent responses have no order', async (t) => {
   t.equal(order(story.history()).count, 0)
 })
 
+test('order: a message that was cancelled after its lease had expired does not hold up the next one', async (t) => {
+  for (const [at, count] of [
+    [3_500, 0],
+    [1_000, 1],
+  ] as const) {
+    const story = new Story().push(['a', 'b'], { at: 0 })
+    story.pop('a', { at: 10 })
+    story.cancel('a', { at: at - 100 })
+    story.ack(story.pop('b', { at }), { at: at + 10 })
+    t.equal(order(story.history()).count, count, `next one at ${at}, lease of 3,000 ms`)
+  }
+})
+
 test('order: redeliveries come late and are not first attempts', async (t) => {
   const story = new Story().push(['a', 'b'], { at: 0 })
   const [a, b] = story.pop(['a', 'b'], { at: 10 })

@@ -90,6 +90,7 @@ function checkHolding(
       mayEndFrom(deliveries, retryLimit, isDead),
       ...deliveries.map((delivery) => history.operations.movedFrom(delivery, delivery.begins)),
       mayHaveDiedFrom(history, deliveries, retryLimit),
+      ...deliveries.map((delivery) => mayBeCancelledFrom(history, delivery)),
     )
     const latest = ended.at(-1)
     ended.push(
@@ -120,6 +121,13 @@ function mayHaveDiedFrom(
   const last = Math.max(...deliveries.map(({ end }) => end))
   const isRedriven = history.operations.touch(['redrive'], first, first.begins, last)
   return isRedriven ? Math.min(...deliveries.map(({ begins }) => begins)) : Number.POSITIVE_INFINITY
+}
+
+/** The earliest time at which a cancel may have ended the message. It is refused while the message is leased. */
+function mayBeCancelledFrom(history: History, delivery: Delivery): number {
+  const { id, acks, expiresMin, releasedMin } = delivery
+  if (!history.cancels.has(id)) return Number.POSITIVE_INFINITY
+  return Math.min(expiresMin, releasedMin ?? expiresMin, ...acks.map(({ start }) => start))
 }
 
 function holderBefore<Ended extends { readonly seq: number }>(
